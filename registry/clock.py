@@ -1,0 +1,27 @@
+"""Time as an argument.  The only module that asks the machine what time it is."""
+
+from __future__ import annotations
+
+import time
+
+
+class Clock:
+    """The machine's clock; tests hand in their own subclass."""
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC.  May jump; never used to order anything."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds that only grow, for deadlines inside one process."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Return after *seconds*; a signal may end it early."""
+        time.sleep(seconds)
+
+
+def iso(at: float) -> str:
+    """*at* as `2026-11-30T14:24:04.751Z`: UTC, milliseconds, fixed width."""
+    whole, millis = divmod(round(at * 1000), 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{millis:03d}Z"

@@ -1,0 +1,128 @@
+"""Where things are: the configuration, the state folder, Claude Code's own folder.
+
+Environment in, paths out.  Nothing here reads os.environ.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+
+from registry.errors import StateUnsafe
+from registry.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Entries that zdo itself makes: a folder that holds nothing else may be tightened.
+_OURS = frozenset({"attempts", "corrupt", "locks", "postbox", "spool.lock", "ballast"})
+
+
+class Places(Record):
+    """The folders and files of one zdo, as absolute paths."""
+
+    home: str
+    config_file: str
+    state: str
+    cwd: str | None  # None: the caller's folder is gone
+
+    @property
+    def database(self) -> str:
+        """Spool and journal, one SQLite file."""
+        return self.state + "/zdo.db"
+
+    @property
+    def attempts(self) -> str:
+        """One folder per attempt."""
+        return self.state + "/attempts"
+
+    @property
+    def locks(self) -> str:
+        """One lease file per postbox; none is ever unlinked."""
+        return self.state + "/locks"
+
+    @property
+    def postbox(self) -> str:
+        """The one folder that every carrier runs in (INTERFACE 4)."""
+        return self.state + "/postbox"
+
+
+def find_places(env: Mapping[str, str]) -> Places:
+    """Where this zdo keeps its things; a missing HOME falls back to the user database."""
+    home = env.get("HOME") or _home_of_user()
+    config_root = env.get("XDG_CONFIG_HOME") or home + "/.config"
+    state_root = env.get("XDG_STATE_HOME") or home + "/.local/state"
+    return Places(
+        home=home,
+        config_file=_absolute(env.get("ZDO_CONFIG") or config_root + "/zdo/zdo.toml", home),
+        state=_absolute(env.get("ZDO_STATE_DIR") or state_root + "/zdo", home),
+        cwd=_cwd(),
+    )
+
+
+def expand(path: str, home: str) -> str:
+    """*path* made absolute: a leading `~` is *home*, a relative path starts at the cwd."""
+    return _absolute(path, home)
+
+
+def open_state(places: Places) -> None:
+    """Make the state folder and its parts, 0700, or raise StateUnsafe.
+
+    A folder of ours that others may enter is tightened, but only when it holds
+    nothing foreign: somebody may have pointed ZDO_STATE_DIR at a shared folder.
+    """
+    state = places.state
+    try:
+        os.makedirs(state, 0o700, exist_ok=True)
+        found = os.lstat(state)
+        _check_folder(state, found)
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            _tighten(state)
+        for part in (places.attempts, places.locks, places.postbox):
+            try:
+                os.mkdir(part, 0o700)
+            except FileExistsError:
+                _check_folder(part, os.lstat(part))
+    except OSError as error:
+        raise StateUnsafe(state, error.strerror or str(error)) from error
+
+
+def _check_folder(path: str, found: os.stat_result) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        raise StateUnsafe(path, "is a symlink; point ZDO_STATE_DIR at the folder itself")
+    if not stat.S_ISDIR(found.st_mode):
+        raise StateUnsafe(path, "is not a folder")
+    if found.st_uid != os.geteuid():
+        raise StateUnsafe(path, f"belongs to user {found.st_uid}, not to you")
+
+
+def _tighten(state: str) -> None:
+    foreign = [n for n in os.listdir(state) if n not in _OURS and not n.startswith("zdo.")]
+    if foreign:
+        raise StateUnsafe(state, f"is open to others and holds {foreign[0]!r}; chmod 700 it")
+    os.chmod(state, 0o700)
+
+
+def _home_of_user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        # A uid without an entry, as in many containers: the root is at least a folder.
+        return "/"
+
+
+def _absolute(path: str, home: str) -> str:
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    if not path.startswith("/"):
+        path = (_cwd() or "/") + "/" + path
+    return os.path.normpath(path)
+
+
+def _cwd() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
