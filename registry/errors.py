@@ -55,3 +55,11 @@ class StateUnsafe(RegistryError):
     def __init__(self, path: str, why: str):
         self.path, self.why = path, why
         super().__init__(f"{path}: {why}")
+
+
+class RegistryUnreadable(RegistryError):
+    """The folder of running sessions exists and cannot be listed."""
+
+    def __init__(self, path: str, why: str):
+        self.path, self.why = path, why
+        super().__init__(f"{path}: {why}")

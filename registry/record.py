@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
+    from typing import Any, NoReturn, TypeVar, dataclass_transform
 
     R = TypeVar("R", bound="Record")
 else:
@@ -25,13 +25,8 @@ class Record:
     A record is not subclassed further; a default is the class attribute.
     """
 
-    _names: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls) -> None:
-        cls._names = tuple(cls.__annotations__)
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        names = self._names
+        names = tuple(type(self).__annotations__)
         given = dict(zip(names, args, strict=False)) | kwargs
         known = names.__contains__
         if len(given) != len(args) + len(kwargs) or not all(map(known, given)):
@@ -62,7 +57,7 @@ class Record:
 
 def fields(value: Record) -> dict[str, Any]:
     """The fields of the record *value* by name, in their order."""
-    return {name: getattr(value, name) for name in value._names}
+    return {name: getattr(value, name) for name in type(value).__annotations__}
 
 
 def replace(value: R, **changes: Any) -> R:

@@ -1,0 +1,162 @@
+"""One carrier run from the dispatcher's side: fork a keeper, wait, read what it left.
+
+The dispatcher may be killed at any moment: the keeper and the carrier go on, the
+lease with them, and run.json tells whoever comes next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from carrier import family, proof
+from registry.durable import read_plain
+from registry.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from carrier.ward import Order
+    from registry.clock import Clock
+
+_OUTPUT_LIMIT = 4 << 20
+_POLL_S = 0.02
+
+
+class Run(Record):
+    """What happened to one carrier; facts only."""
+
+    exit: int | None  # None: not known, or never started; negative: the signal
+    timed_out: bool
+    spawn_error: str | None
+    stdout: bytes  # at most the first 4 MiB
+    stderr: bytes  # at most the last 64 KiB
+    wall_ms: int
+    interrupted: bool = False  # Ctrl-C in the dispatcher, or TERM to the keeper
+
+
+def find_binary(name: str, path: str) -> str | None:
+    """The absolute path of the program *name*, looked up along *path*; None when there is none.
+
+    Relative and empty entries of *path* are skipped: the current folder has no say.
+    """
+    if "/" in name:
+        tried = [os.path.abspath(name)]
+    else:
+        tried = [f"{folder}/{name}" for folder in path.split(":") if folder.startswith("/")]
+    return next((p for p in tried if os.path.isfile(p) and os.access(p, os.X_OK)), None)
+
+
+def run_carrier(  # noqa: PLR0913 - the parts of one order
+    argv: list[str],
+    env: dict[str, str],
+    cwd: str,
+    *,
+    lease_fd: int,
+    attempt_dir: str,
+    deadline_s: float,
+    wrapper_s: float,
+    clock: Clock,
+) -> Run:
+    """Start *argv* under a keeper and wait until nothing of it is left.
+
+    *lease_fd* reaches keeper and carrier, and no other descriptor does.  Killed
+    in the middle, the keeper goes on and leaves run.json.
+    """
+    from carrier.ward import Order
+
+    order = Order(argv, env, cwd, attempt_dir, lease_fd, deadline_s, wrapper_s)
+    return carry_out(order, clock)
+
+
+def carry_out(order: Order, clock: Clock) -> Run:
+    """As `run_carrier`; Ctrl-C makes the deadline now, and the Run says so."""
+    import signal
+
+    from carrier.keeper import keep
+    from carrier.ward import HELD
+
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
+    try:
+        # A fork costs 1.5 ms where starting a second interpreter costs 10.
+        pid = os.fork()
+    except OSError as error:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        proof.withdraw(order.attempt_dir)
+        return _run(spawn_error=f"no process for the keeper: {error.strerror}")
+    if pid == 0:
+        keep(order, clock)
+    interrupted = False
+    while True:
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            os.waitpid(pid, 0)
+            break
+        except KeyboardInterrupt:
+            interrupted = True
+            family.signal_each([pid], signal.SIGTERM)
+        except ChildProcessError:
+            break  # our caller ignores SIGCHLD, so the kernel has reaped it
+    run = read_run(order.attempt_dir)
+    if run is None:
+        _end_orphans(order, clock)
+        return _run(interrupted=interrupted)
+    return run
+
+
+def read_run(attempt_dir: str) -> Run | None:
+    """The run that a keeper left in *attempt_dir*; None while it is not over, or never will be."""
+    try:
+        end = json.loads(read_plain(f"{attempt_dir}/{proof.RUN}"))
+        stdout = _printed(f"{attempt_dir}/{proof.STDOUT}")
+        return Run(**end, stdout=stdout, stderr=_printed(f"{attempt_dir}/{proof.STDERR}"))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _printed(path: str) -> bytes:
+    try:
+        return read_plain(path, _OUTPUT_LIMIT)
+    except FileNotFoundError:
+        return b""
+
+
+def _run(*, spawn_error: str | None = None, interrupted: bool = False) -> Run:
+    return Run(
+        exit=None,
+        timed_out=False,
+        spawn_error=spawn_error,
+        stdout=b"",
+        stderr=b"",
+        wall_ms=0,
+        interrupted=interrupted,
+    )
+
+
+def _end_orphans(order: Order, clock: Clock) -> None:
+    """What a killed keeper left is gone; a wrapper that holds the permit comes first."""
+    import signal
+
+    from carrier import ward
+    from registry.processes import Processes
+
+    folder = order.attempt_dir
+    withdrawn = proof.withdraw(folder)
+    try:
+        named = read_plain(f"{folder}/{ward.CARRIER}").decode("ascii")
+        orphans = family.Orphans(named, Processes())
+    except (OSError, ValueError):
+        return  # it was killed before it had a carrier to name
+    if not withdrawn:
+        left = ward.wrapper_time(folder, order.wrapper_s, clock.now())
+        _wait(left, lambda: ward.receipt_is_there(folder) or not orphans.left(), clock)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        family.signal_each(orphans.left(), number)
+        _wait(ward.TERM_GRACE_S, lambda: not orphans.left(), clock)
+
+
+def _wait(seconds: float, done: Callable[[], bool], clock: Clock) -> None:
+    limit = clock.monotonic() + seconds
+    while not done() and clock.monotonic() < limit:
+        clock.sleep(_POLL_S)

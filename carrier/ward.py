@@ -1,0 +1,219 @@
+"""The carrier in its keeper's care: its start, its pipes, its deadline, its family.
+
+Only the keeper's process may use a Ward: it takes over signals and reaps children.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from functools import partial
+
+from carrier import family, proof
+from registry.processes import Processes
+from registry.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from registry.clock import Clock
+
+CARRIER = "carrier"  # in the attempt folder: pid and start time
+STDOUT_LIMIT = 4 << 20
+STDERR_LIMIT = 64 << 10
+TERM_GRACE_S = 2.0
+STRAY_GRACE_S = 0.5
+TICK_S = 0.02
+
+# Blocked from before the fork: the keeper takes TERM when it is ready, the others never.
+HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_CHUNK = 1 << 16
+_LAST_READS = 64
+# What Python ignores, we handle, or our caller may have ignored is no affair of the carrier.
+_DEFAULTS = (*HELD, signal.SIGCHLD, signal.SIGPIPE, signal.SIGQUIT, signal.SIGXFSZ)
+
+
+class Order(Record):
+    """One carrier run, as the dispatcher wants it."""
+
+    argv: list[str]  # the first word is the path of the program
+    env: dict[str, str]
+    cwd: str
+    attempt_dir: str
+    lease_fd: int
+    deadline_s: float
+    wrapper_s: float  # how long a wrapper may hold the permit
+    adopt: str = "prctl"  # libc's function for adopting orphans; without it the group is all
+
+
+def wrapper_time(attempt_dir: str, wrapper_s: float, now: float) -> float:
+    """The seconds that a wrapper which took the permit may still have, 0 to *wrapper_s*."""
+    try:
+        taken = os.stat(f"{attempt_dir}/{proof.INTENT}").st_mtime
+    except OSError:
+        return wrapper_s
+    return min(max(taken + wrapper_s - now, 0.0), wrapper_s)
+
+
+def receipt_is_there(attempt_dir: str) -> bool:
+    """Whether the wrapper is done with the door."""
+    return os.path.lexists(f"{attempt_dir}/{proof.RECEIPT}")
+
+
+class Ward:
+    """One carrier, its two pipes, and everything that it starts."""
+
+    def __init__(self, order: Order, clock: Clock):
+        self.order, self.clock = order, clock
+        self.out, self.err = bytearray(), bytearray()
+        self.stop = False  # SIGTERM came: the deadline is now
+        self.exit: int | None = None
+        self.pid = 0
+        self._adopts = False
+        self._group = True  # the carrier's group may have members
+        self._poller = select.poll()
+        self._wake = self._wake_on_signals()
+
+    def start(self) -> str | None:
+        """Start the carrier; None, or why it cannot be started.
+
+        Killed before the pid is on disk, the carrier goes on without a deadline,
+        but with the lease.
+        """
+        self._out, out = os.pipe()
+        self._err, err = os.pipe()
+        try:
+            os.chdir(self.order.cwd)
+            self.pid = os.posix_spawn(
+                self.order.argv[0],
+                self.order.argv,
+                self.order.env,
+                file_actions=[(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, err, 2)],
+                setpgroup=0,
+                setsigmask=(),
+                setsigdef=_DEFAULTS,
+            )
+        except OSError as error:
+            return f"{error.filename or self.order.argv[0]}: {error.strerror or error}"
+        except ValueError as error:
+            return f"{self.order.argv[0]}: {error}"
+        finally:
+            os.close(out)
+            os.close(err)
+            self._poller.register(self._out, select.POLLIN)
+            self._poller.register(self._err, select.POLLIN)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        self._name_on_disk()
+        # Loading ctypes takes 2 ms: the carrier runs meanwhile, and its first
+        # child comes far later (CONTRACT j).
+        if not self.ended():
+            self._adopts = family.adopt_orphans(self.order.adopt)
+        return None
+
+    def wait(self, limit: float, done: Callable[[], bool]) -> bool:
+        """True as soon as *done*, False at *limit*; whatever is written meanwhile is read."""
+        while not done():
+            left = limit - self.clock.monotonic()
+            if left <= 0:
+                return False
+            self._turn(min(left, TICK_S))
+        return True
+
+    def ended(self) -> bool:
+        """Whether the carrier itself is over; its children may live on."""
+        if self.exit is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.exit = os.waitstatus_to_exitcode(status)
+                # Asked at once: while it has members, nobody else gets its number.
+                self._group = family.signal_group(self.pid, 0)
+        return self.exit is not None
+
+    def finish(self) -> None:
+        """End the carrier: a wrapper with the permit comes first, then TERM, at last KILL."""
+        self.spare_wrapper()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self.ended():
+                return
+            family.signal_group(self.pid, number)
+            family.signal_each([self.pid], number)
+            self.wait(self.clock.monotonic() + TERM_GRACE_S, self.ended)
+
+    def spare_wrapper(self) -> None:
+        """The permit is withdrawn, or the wrapper that took it is done or out of time."""
+        folder = self.order.attempt_dir
+        if proof.withdraw(folder):
+            return
+        left = wrapper_time(folder, self.order.wrapper_s, self.clock.now())
+        limit = self.clock.monotonic() + left
+        self.wait(limit, lambda: receipt_is_there(folder) or self._is_alone())
+
+    def sweep(self) -> None:
+        """Nothing that the ended carrier started is left; its last words are read."""
+        for number, patience in ((signal.SIGTERM, STRAY_GRACE_S), (signal.SIGKILL, TERM_GRACE_S)):
+            gone = partial(self._is_gone_after, number)
+            if self.wait(self.clock.monotonic() + patience, gone):
+                break
+        for _ in range(_LAST_READS):
+            if not self._turn(0.0):
+                break
+
+    def _is_alone(self) -> bool:
+        return self._adopts and self.ended() and not self._is_left()
+
+    def _is_left(self) -> bool:
+        if self._adopts and family.reap():
+            return True
+        return self._group and family.signal_group(self.pid, 0)
+
+    def _is_gone_after(self, number: int) -> bool:
+        if not self._is_left():
+            return True
+        if self._group:
+            family.signal_group(self.pid, number)
+        if self._adopts:
+            family.signal_each(family.descendants(os.getpid()), number)
+        return False
+
+    def _turn(self, seconds: float) -> int:
+        ready = self._poller.poll(seconds * 1000)
+        for fd, _ in ready:
+            part = os.read(fd, _CHUNK)
+            if fd == self._wake:
+                self.stop = self.stop or signal.SIGTERM in part
+            elif not part:
+                self._poller.unregister(fd)
+                os.close(fd)
+            elif fd == self._out:
+                self.out += part[: STDOUT_LIMIT - len(self.out)]
+            else:
+                self.err += part
+                del self.err[:-STDERR_LIMIT]
+        return len(ready)
+
+    def _wake_on_signals(self) -> int:
+        """A descriptor that becomes readable when a child ends or TERM comes."""
+        wake, told = os.pipe()
+        os.set_blocking(told, False)
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, _noted)
+        self._poller.register(wake, select.POLLIN)
+        return wake
+
+    def _name_on_disk(self) -> None:
+        token = Processes().start_token(self.pid) or ""
+        path = f"{self.order.attempt_dir}/{CARRIER}"
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+            os.write(fd, f"{self.pid} {token}".encode())
+            os.close(fd)
+        except OSError:
+            return  # a full disk: the carrier still has its deadline
+
+
+def _noted(_number: int, _frame: object) -> None:
+    """Nothing: the wake-up descriptor has the signal's number."""

@@ -1,0 +1,191 @@
+"""The wrapper: runs under the carrier, alone touches the door, and always answers "block".
+
+A hook that dies lets its prompt through to a model (CONTRACT g, "fails open").  So
+whatever happens, this program prints a block decision or exits 2, within its own time.
+Standard library only, and little of it: a kiss waits for its start.
+"""
+
+from __future__ import annotations
+
+import os
+
+from registry.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import FrameType
+    from typing import Any, NoReturn
+
+    from carrier.door import Door
+    from carrier.envelope import Envelope
+    from carrier.proof import Receipt
+    from registry.clock import Clock
+    from registry.processes import Processes
+
+_LIMIT_S = 10.0  # until the envelope gives another
+_RECEIPT_S = 0.5  # kept of the time for the receipt, after the door
+_HOOK_S = 1.0
+_HOOK_BYTES = 1 << 20
+_PART = 1 << 16
+_BLOCKS = 2
+
+
+class OutOfTime(BaseException):
+    """The wrapper's own time is over; no handler of ordinary errors may take it."""
+
+
+class Machine(Record):
+    """What the wrapper touches; tests hand in their own."""
+
+    clock: Clock
+    processes: Processes
+    door: Callable[[float], Door]  # by the moment when it must be done
+    limit: Callable[[float], object]  # ends the wrapper after so many seconds
+
+
+def main() -> NoReturn:
+    """Carry once and block; the exit status is 0 with the decision on stdout, or 2."""
+    try:
+        try:
+            machine = this_machine()
+            said = carry(os.environ, read_hook(0, machine.clock), machine)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the prompt stays blocked
+            said = f"zdo wrapper-trouble {type(error).__name__}"
+        block(said)
+    finally:
+        # Reached only when the alarm cuts into the lines above.
+        os._exit(_BLOCKS)
+
+
+def this_machine() -> Machine:
+    """The real one, with its signals set: ended only by its own time, or by a kill."""
+    import signal
+
+    from carrier.door import InboxDoor
+    from registry.clock import Clock
+    from registry.processes import Processes
+
+    # A stop that arrives between write and receipt would make a doubt of a fact.
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, _out_of_time)
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
+    clock, processes = Clock(), Processes()
+
+    def inbox(deadline: float) -> Door:
+        return InboxDoor(clock, deadline=deadline, uid=processes.own_uid(), pid=os.getpid())
+
+    return Machine(clock, processes, inbox, lambda s: signal.setitimer(signal.ITIMER_REAL, s))
+
+
+def block(said: str) -> NoReturn:
+    """Print the block decision with *said*, which needs no escaping, and leave."""
+    decision = b'{"decision":"block","reason":"%s"}\n' % said.encode("ascii", "replace")
+    try:
+        whole = os.write(1, decision) == len(decision)
+    except OSError:
+        whole = False
+    # No tear-down: nothing may run after the decision, and a kiss waits for the exit.
+    os._exit(0 if whole else _BLOCKS)
+
+
+def read_hook(fd: int, clock: Clock) -> bytes:
+    """What the hook's stdin gives within a second; a terminal, silence or nothing is empty."""
+    import select
+
+    heard, until = b"", clock.monotonic() + _HOOK_S
+    try:
+        if os.isatty(fd):
+            return b""
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        while len(heard) < _HOOK_BYTES and (left := until - clock.monotonic()) > 0:
+            part = os.read(fd, _PART) if poll.poll(left * 1000) else b""
+            heard += part
+            # An object that is whole is all there will be, also when the pipe stays open.
+            if not part or (part.rstrip().endswith(b"}") and hook_fields(heard)):
+                break
+    except OSError:
+        return b""  # closed, or a folder
+    return heard
+
+
+def hook_fields(hook: bytes) -> dict[str, Any]:
+    """The fields of the hook's input; none when it is not one object."""
+    import json
+
+    try:
+        given = json.loads(hook)
+    except (ValueError, RecursionError):
+        return {}
+    return given if isinstance(given, dict) else {}
+
+
+def find_attempt(given: str | None, delivery_id: str | None) -> str | None:
+    """The attempt folder for a knock: *given*, or its newest sibling with *delivery_id*."""
+    if not given:
+        return None
+    folder, name = os.path.split(given.rstrip("/"))
+    if delivery_id is None or name.startswith(f"{delivery_id}."):
+        return given
+    try:
+        siblings = [each.rpartition(".") for each in os.listdir(folder)]
+    except OSError:
+        return None
+    counts = [n for own, _, n in siblings if own == delivery_id and n.isascii() and n.isdigit()]
+    return f"{folder}/{delivery_id}.{max(counts, key=int)}" if counts else None
+
+
+def carry(env: Mapping[str, str], hook: bytes, machine: Machine) -> str:
+    """Take the permit, visit the door, leave the receipt; what was done, in three words.
+
+    Killed in the middle, an intent without a receipt remains: perhaps written.
+    """
+    from carrier.prompt import delivery_of
+    from carrier.proof import leave_receipt, take
+
+    started = machine.clock.monotonic()
+    given = hook_fields(hook)
+    prompt = given.get("prompt")
+    knocked = delivery_of(prompt) if isinstance(prompt, str) else None
+    attempt_dir = find_attempt(env.get("ZDO_CARRIER_ATTEMPT"), knocked)
+    envelope = take(attempt_dir) if attempt_dir else None
+    if attempt_dir is None or envelope is None:
+        return f"zdo not-written {knocked or 'without-permit'}"
+    machine.limit(envelope.wrapper_s)
+    door = machine.door(started + envelope.wrapper_s - _RECEIPT_S)
+    why = miscalled(envelope, given.get("session_id"), knocked, env)
+    receipt = _receipt(envelope, machine, door, why)
+    leave_receipt(attempt_dir, receipt)
+    return f"zdo {'wrote' if receipt.wrote else 'not-written'} {envelope.delivery_id}"
+
+
+def miscalled(
+    envelope: Envelope, session: object, knocked: str | None, env: Mapping[str, str]
+) -> str | None:
+    """Why this carrier run is not the one that the envelope was made for, if so."""
+    from registry.ids import parse_uuid
+
+    if session is not None and parse_uuid(session) != envelope.postbox:
+        return "the hook ran in another session than the postbox"
+    if knocked not in (None, envelope.delivery_id):
+        return "the knock names another delivery than the envelope"
+    if env.get("ZDO_CARRIER_DOOR_TARGET", envelope.target_id) != envelope.target_id:
+        return "the carrier was started for another target than the envelope's"
+    return None
+
+
+def _receipt(envelope: Envelope, machine: Machine, door: Door, why: str | None) -> Receipt:
+    from carrier.proof import WRAPPER_TROUBLE
+    from carrier.visit import StayAway, stayed_away, visit
+    from registry.clock import iso
+
+    at = iso(machine.clock.now())
+    if why is not None:
+        return stayed_away(envelope, StayAway(WRAPPER_TROUBLE, why), at)
+    return visit(envelope, machine.processes, door, at)
+
+
+def _out_of_time(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise OutOfTime

@@ -1,0 +1,116 @@
+"""Each command in the same four steps: check the words, assemble, call, say it and its status."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from dispatch.cli import source
+from dispatch.house import House
+from dispatch.verdict import TABLE
+from registry.clock import Clock
+from registry.home import find_places
+from registry.processes import Processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dispatch.cli.options import KissArgs
+    from dispatch.result import Result
+
+_LONGEST_KEY = 200
+
+
+class Usage(Exception):
+    """Words on the command line that no command understands."""
+
+
+def this_house() -> House:
+    """The ports of the machine that zdo runs on."""
+    env = dict(os.environ)
+    return House(
+        env=env,
+        places=find_places(env),
+        clock=Clock(),
+        processes=Processes(),
+        python=sys.executable,
+        root=os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+    )
+
+
+def kiss(args: KissArgs) -> int:
+    """`zdo kiss`: deliver now."""
+    from dispatch.kiss import Order
+    from dispatch.kiss import kiss as deliver
+    from dispatch.render import kiss_line, plan_lines
+    from dispatch.sender import sender_of
+
+    _check(args)
+    house = this_house()
+    order = Order(
+        address=args.address,
+        take_line=source.line_source(args.line, args.file, sys.stdin.buffer),
+        sender=sender_of(args.session_id, house.env),
+        key=args.key,
+        dry_run=args.dry_run,
+        until_surfaced=args.proof is not None,
+        wait_s=args.wait,
+        if_idle=args.if_idle,
+        lock_timeout_s=args.lock_timeout,
+    )
+    result = deliver(order, house)
+    lines = plan_lines(result) if args.dry_run else [kiss_line(result)]
+    return say(result, lines, as_object=args.json)
+
+
+def say(result: Result, lines: list[str], *, as_object: bool) -> int:
+    """The exit status of *result*, after it was printed in its one of two forms."""
+    from dispatch.render import failure_line
+    from dispatch.result import as_json
+
+    if as_object:
+        show(as_json(result))
+    elif result.verdict.exit == 0:
+        write_lines(lines)
+    if result.verdict.exit:
+        complain(failure_line(result.verdict.name, result.reason, result.advice))
+    return result.verdict.exit
+
+
+def show(whole: dict[str, Any]) -> None:
+    """One JSON object on stdout, on one line."""
+    write_lines([json.dumps(whole)])
+
+
+def write_lines(lines: list[str]) -> None:
+    """*lines* on stdout; what the terminal cannot spell is written out."""
+    sys.stdout.write("".join(f"{_spelled(line, sys.stdout)}\n" for line in lines))
+
+
+def complain(line: str) -> None:
+    """One line on stderr."""
+    sys.stderr.write(f"{_spelled(line, sys.stderr)}\n")
+
+
+def fail(command: str, name: str, reason: str, *, as_object: bool) -> int:
+    """The exit status of class *name* for a command that never got a result of its own."""
+    from dispatch.result import Result
+
+    result = Result(command=command, verdict=TABLE[name], reason=reason)
+    return say(result, [], as_object=as_object)
+
+
+def _check(args: KissArgs) -> None:
+    if (args.line is None) == (args.file is None):
+        raise Usage("give the line as an argument, as - for stdin, or with --file, once")
+    if args.proof not in (None, "surfaced"):
+        raise Usage(f"--proof knows only surfaced, not {args.proof!r}")
+    if args.key is not None and not 0 < len(args.key.encode(errors="replace")) <= _LONGEST_KEY:
+        raise Usage(f"--key takes 1 to {_LONGEST_KEY} bytes")
+
+
+def _spelled(text: str, stream: Any) -> str:
+    encoding = stream.encoding or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

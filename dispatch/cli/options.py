@@ -1,0 +1,50 @@
+"""The options of `zdo kiss`, once: the plain parser and Typer read the same rows."""
+
+from __future__ import annotations
+
+from registry.record import Record
+
+FLAG, TEXT, SECONDS = "flag", "text", "seconds"
+
+
+class Option(Record):
+    """One option: its name on the command line, the field it fills, what it takes."""
+
+    flag: str
+    field: str
+    kind: str
+    help: str
+
+
+KISS = (
+    Option("--json", "json", FLAG, "Print one JSON object instead of a sentence."),
+    Option("--dry-run", "dry_run", FLAG, "Show both sessions and the argv; start nothing."),
+    Option("--if-idle", "if_idle", FLAG, "Refuse (75) unless the target is idle."),
+    Option("--file", "file", TEXT, "Read the line from PATH instead."),
+    Option("--session-id", "session_id", TEXT, "The sender; see below."),
+    Option("--key", "key", TEXT, "Idempotency key: the same key is the same delivery."),
+    Option("--proof", "proof", TEXT, "surfaced: wait until the model has seen the line."),
+    Option("--wait", "wait", SECONDS, "How long --proof waits."),
+    Option("--lock-timeout", "lock_timeout", SECONDS, "How long to wait for the postbox."),
+)
+
+SENDER_HELP = (
+    "The sender is --session-id, else $ZDO_SESSION_ID, else $AGENT_EVENT_BUS_SESSION_ID,"
+    " else $CLAUDE_CODE_SESSION_ID, else anonymous."
+)
+
+
+class KissArgs(Record):
+    """`zdo kiss` as it was typed."""
+
+    address: str
+    line: str | None = None
+    json: bool = False
+    dry_run: bool = False
+    if_idle: bool = False
+    file: str | None = None
+    session_id: str | None = None
+    key: str | None = None
+    proof: str | None = None
+    wait: float = 30.0
+    lock_timeout: float = 60.0

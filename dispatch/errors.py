@@ -1,0 +1,63 @@
+"""What the dispatcher refuses by itself, before or after a carrier run."""
+
+from __future__ import annotations
+
+
+class DispatchError(Exception):
+    """The root of this layer: the decision and what is kept of it."""
+
+
+class LineInvalid(DispatchError):
+    """Bytes that are not a line; *offset* counts bytes, None where no place is to blame."""
+
+    def __init__(self, why: str, offset: int | None = None):
+        self.why, self.offset = why, offset
+        super().__init__(why if offset is None else f"{why} at byte {offset}")
+
+
+class KeyConflict(DispatchError):
+    """The key already stands for another line."""
+
+    def __init__(self, key: str):
+        self.key = key
+        super().__init__(f"key {key!r} already stands for other bytes")
+
+
+class TargetNotRunning(DispatchError):
+    """The address is known; no running session answers to it."""
+
+    def __init__(self, target: str, why: str):
+        self.target, self.why = target, why
+        super().__init__(f"target {target} is not running: {why}")
+
+
+class TargetStatus(DispatchError):
+    """The row's status is not one that takes a line now."""
+
+    def __init__(self, target: str, status: str | None, wanted: str):
+        self.target, self.status, self.wanted = target, status, wanted
+        super().__init__(f"target {target} has status {status or 'none'}, not {wanted}")
+
+
+class SpoolUnwritable(DispatchError):
+    """The line could not be kept, so nothing was started."""
+
+    def __init__(self, why: str):
+        self.why = why
+        super().__init__(f"the line cannot be kept: {why}")
+
+
+class JournalUnwritable(DispatchError):
+    """The outcome could not be kept; *found* is the class it would have had."""
+
+    def __init__(self, why: str, found: str):
+        self.why, self.found = why, found
+        super().__init__(f"the outcome {found} cannot be kept: {why}")
+
+
+class DeliveryUnknown(DispatchError):
+    """No delivery with that id stands in the journal."""
+
+    def __init__(self, delivery: str):
+        self.delivery = delivery
+        super().__init__(f"no delivery {delivery!r} is known")

@@ -1,0 +1,46 @@
+"""What happened, in order: every delivery with its evidence, for a later process.
+
+Events are only ever added.  No event holds the line itself, only its length
+and digest.
+"""
+
+from __future__ import annotations
+
+import json
+
+from registry.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+    from typing import Any
+
+ACCEPTED, REFUSED, JUDGED, VERIFIED = "accepted", "refused", "judged", "verified"
+
+
+class Event(Record):
+    """One entry: *body* is JSON text, *name* the class of a verdict or None."""
+
+    id: int
+    delivery: str
+    at: float
+    kind: str
+    name: str | None
+    body: str
+
+
+def add(link: Connection, delivery: str, kind: str, body: dict[str, Any], now: float) -> None:
+    """Write one event; it is kept when the surrounding transaction is."""
+    link.execute(
+        "INSERT INTO event(delivery, at, kind, class, body) VALUES(?,?,?,?,?)",
+        (delivery, now, kind, body.get("class"), json.dumps(body)),
+    )
+
+
+def story(link: Connection, delivery: str) -> tuple[Event, ...]:
+    """All events of *delivery*, oldest first; empty when it is unknown."""
+    rows = link.execute(
+        "SELECT id, delivery, at, kind, class, body FROM event WHERE delivery = ? ORDER BY id",
+        (delivery,),
+    )
+    return tuple(Event(*row) for row in rows)

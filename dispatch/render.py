@@ -1,0 +1,117 @@
+"""Results and listings as a person reads them: plain lines, no colour, nothing that acts.
+
+Names in rows are other people's text; control characters in them never reach a
+terminal.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dispatch.result import Result
+    from registry.rows import Listing
+    from registry.targets import Config
+
+_SHORT_ID = 8
+
+
+def clean(text: object) -> str:
+    """*text* on one line, with every unprintable character written out."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in str(text)
+    )
+
+
+def failure_line(name: str, reason: object, advice: object) -> str:
+    """The one line on stderr: `zdo: <class>: <reason>; <what to do>`."""
+    return clean(f"zdo: {name}: {reason}; {advice}")
+
+
+def kiss_line(result: Result) -> str:
+    """A delivery in one sentence."""
+    target = result.target
+    session = "" if target.id == target.session_id else f"session {short(target.session_id)}, "
+    where = f"{target.id} ({session}pid {target.pid}, {target.status})"
+    return clean(
+        f"{result.verdict.name}: {where}; proof: {result.proof}; delivery {result.delivery_id}"
+    )
+
+
+def resolve_lines(result: Result) -> list[str]:
+    """Both sessions and the route, two lines."""
+    target = result.target
+    return [
+        clean(
+            f"target   {target.session_id}  {target.id}  pid {target.pid}"
+            f"  {target.status}  by {target.route}"
+        ),
+        clean(f"postbox  {result.carrier.session_id}"),
+    ]
+
+
+def plan_lines(result: Result) -> list[str]:
+    """A dry run: the sessions, argv one element a line, the environment by name."""
+    plan = result.plan
+    if plan is None:
+        return resolve_lines(result)
+    shown = [*resolve_lines(result), "argv"]
+    shown += [
+        clean(f"  {part!r}" if part == "" or " " in part else f"  {part}") for part in plan.argv
+    ]
+    return [*shown, "environment", clean("  " + " ".join(plan.env))]
+
+
+def session_lines(listing: Listing, reachable: dict[int, bool]) -> list[str]:
+    """A table of running sessions, then the skipped rows with their reasons."""
+    head = ("NAME", "SESSION", "PID", "STATUS", "REACHABLE", "FOLDER")
+    rows = [
+        (
+            row.name or "-",
+            short(row.session_id),
+            str(row.pid),
+            row.status or "-",
+            "yes" if reachable.get(row.pid) else "no",
+            row.cwd or "-",
+        )
+        for row in listing.rows
+    ]
+    skipped = [clean(f"skipped {each.file}: {each.reason}") for each in listing.skipped]
+    return [*_table(head, rows), *skipped]
+
+
+def target_lines(config: Config) -> list[str]:
+    """A table of configured targets."""
+    head = ("TARGET", "BY", "VALUE", "POSTBOX")
+    rows = [
+        (each.id, each.kind, each.value, _postbox(each.carrier_session, config.carrier_session))
+        for each in config.targets
+    ]
+    return _table(head, rows)
+
+
+def event_line(at: str, kind: str, name: str | None, reason: object) -> str:
+    """One entry of a delivery's story."""
+    said = f" {name}" if name else ""
+    why = f": {reason}" if reason else ""
+    return clean(f"{at} {kind}{said}{why}")
+
+
+def short(session_id: str | None) -> str:
+    """The first eight characters of an id, enough for a person."""
+    return session_id[:_SHORT_ID] if session_id else "-"
+
+
+def _postbox(own: str | None, station: str) -> str:
+    chosen = station if own is None else own
+    return chosen or "none"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    cells = [head, *(tuple(clean(cell) for cell in row) for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    return [
+        "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]

@@ -1,0 +1,24 @@
+"""What is known so far of one command, so that a refusal can say it all."""
+
+from __future__ import annotations
+
+from registry.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dispatch.result import Result
+
+
+class Telling:
+    """A result that grows; *accepted* once the line is on disk."""
+
+    def __init__(self, result: Result):
+        self.result = result
+        self.accepted = False
+
+    def add(self, **changes: Any) -> Result:
+        """The result with *changes*, kept as the one so far."""
+        self.result = replace(self.result, **changes)
+        return self.result

@@ -1,0 +1,180 @@
+"""Ask the target's transcript again, in a later process.  Raises or settles, never lowers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+from carrier.attempt import collect
+from carrier.binding import Binding
+from carrier.run import Run, read_run
+from carrier.transcript import NONE, SURFACED, Follower, find_transcript
+from dispatch import journal, keep, post, spool
+from dispatch.errors import DeliveryUnknown
+from dispatch.judge import PROOFS
+from dispatch.verdict import TABLE
+from registry.errors import LeaseBusy
+from registry.ids import parse_uuid
+from registry.locks import take_lease
+from registry.record import replace
+from registry.targets import load_config
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dispatch.database import Database
+    from dispatch.house import House
+    from dispatch.journal import Event
+    from dispatch.result import Result
+
+_LOOK_EVERY_S = 0.05
+
+
+def verify(delivery: str, house: House) -> Result:
+    """The verdict on *delivery* as the target's transcript shows it now.
+
+    A delivery whose dispatcher died is judged here from what its attempt left.
+    """
+    database = keep.open_database(house)
+    try:
+        events = _story(database, delivery)
+        if (last := _last_judged(events)) is None:
+            accepted = next(e for e in reversed(events) if e.kind == journal.ACCEPTED)
+            result = _judge_orphan(database, accepted, house)
+        else:
+            result = _look_again(database, last, house)
+    finally:
+        database.close()
+    return replace(result, command="verify")
+
+
+def present_verdict(database: Database, asked: Result) -> Result:
+    """What became of the line that already has the key of *asked*."""
+    with database.reading() as link:
+        events = journal.story(link, str(asked.delivery_id))
+    if (last := _last_judged(events)) is None:
+        reason = "a kiss with this key is under way, or its dispatcher died"
+        return replace(asked, verdict=TABLE["unknown"], reason=reason)
+    return _kept_result(last)
+
+
+def await_surface(database: Database, result: Result, house: House, wait_s: float) -> Result:
+    """*result* raised to `surfaced` within *wait_s* seconds, else `not-surfaced`.
+
+    Only a delivery is waited for; every other verdict is handed back as it is.
+    """
+    if result.verdict.name != "delivered-start":
+        return result
+    with database.reading() as link:
+        evidence = _evidence(journal.story(link, str(result.delivery_id))[-1])
+    follower = _follower(database, result, evidence, house)
+    until = house.clock.monotonic() + wait_s
+    while (proof := follower.look()) != SURFACED and house.clock.monotonic() < until:
+        house.clock.sleep(_LOOK_EVERY_S)
+    name = "surfaced" if proof == SURFACED else "not-surfaced"
+    reason = None if proof == SURFACED else f"not in the model's input after {wait_s:g} s"
+    found = replace(
+        result, verdict=TABLE[name], proof=_stronger(result.proof, proof), reason=reason
+    )
+    keep.settle_doubt(database, found, evidence, house.clock.now())
+    return found
+
+
+def _look_again(database: Database, last: Event, house: House) -> Result:
+    result, evidence = _kept_result(last), _evidence(last)
+    if last.kind == journal.REFUSED:
+        return result
+    proof = _follower(database, result, evidence, house).look()
+    if evidence.get("receipt") is None and proof != SURFACED:
+        # Without the offset an older line of the same text cannot be told apart.
+        proof = NONE
+    if proof == SURFACED:
+        found = replace(result, verdict=TABLE["surfaced"], proof=proof, reason=None)
+    else:
+        found = replace(result, proof=_stronger(result.proof, proof))
+    if found != result:
+        keep.settle_doubt(database, found, evidence, house.clock.now())
+    post.forget_if_settled(found, house)
+    return found
+
+
+def _judge_orphan(database: Database, accepted: Event, house: House) -> Result:
+    """The verdict that a dead dispatcher owes, from what its keeper and wrapper left."""
+    body = json.loads(accepted.body)
+    result = replace(_kept_result(accepted), attempt=body["attempt"])
+    binding = Binding(str(result.target.session_id), str(result.carrier.session_id))
+    try:
+        lease = take_lease(house.places.locks, binding.postbox, timeout_s=0, clock=house.clock)
+    except LeaseBusy:
+        return replace(result, reason="a carrier still holds the postbox; ask again later")
+    with contextlib.closing(lease):
+        folder = post.folder_of(house, result)
+        envelope = post.envelope_of(
+            result, load_config(house.places, house.env), _body(database, result), body["nonce"]
+        )
+        run = read_run(folder) or Run(None, False, None, b"", b"", 0)  # noqa: FBT003 - by position
+        evidence = collect(envelope, run, folder)
+        found = post.conclude(result, evidence, binding, envelope.nonce)
+        keep.settle_doubt(database, found, post.evidence_facts(evidence), house.clock.now())
+    post.forget_if_settled(found, house)
+    return found
+
+
+def _story(database: Database, delivery: str) -> tuple[Event, ...]:
+    with database.reading() as link:
+        events = journal.story(link, parse_uuid(delivery) or delivery)
+    if not events:
+        raise DeliveryUnknown(delivery)
+    return events
+
+
+def _last_judged(events: tuple[Event, ...]) -> Event | None:
+    """The newest verdict on the newest acceptance; without any acceptance, the newest refusal.
+
+    None while an accepted attempt has no verdict: it is under way or an orphan.
+    """
+    accepted = [e.id for e in events if e.kind == journal.ACCEPTED]
+    if not accepted:
+        return events[-1] if events else None
+    judged = (journal.JUDGED, journal.VERIFIED)
+    return next((e for e in reversed(events) if e.kind in judged and e.id > accepted[-1]), None)
+
+
+def _kept_result(event: Event) -> Result:
+    # pydantic reads our own file back strictly; a kiss never comes here.
+    from dispatch.schema import result_from
+
+    return result_from(json.loads(event.body)["result"])
+
+
+def _evidence(event: Event) -> dict[str, Any]:
+    evidence: dict[str, Any] = json.loads(event.body)["evidence"]
+    return evidence
+
+
+def _follower(
+    database: Database, result: Result, evidence: dict[str, Any], house: House
+) -> Follower:
+    """A fresh reading of the target's transcript, from where it stood before the write."""
+    receipt = evidence.get("receipt") or {}
+    session = str(result.target.session_id)
+    claude_dir = load_config(house.places, house.env).claude_dir
+    return Follower(
+        receipt.get("transcript"),
+        receipt.get("offset") or 0,
+        msg_id=str(result.delivery_id),
+        text=_body(database, result).decode(),
+        session_id=session,
+        find=lambda: find_transcript(claude_dir, session, None),
+    )
+
+
+def _body(database: Database, result: Result) -> bytes:
+    with database.reading() as link:
+        kept = spool.find(link, str(result.delivery_id))
+    return b"" if kept is None else kept.body
+
+
+def _stronger(one: str, other: str) -> str:
+    return max(one, other, key=PROOFS.index)

@@ -1,0 +1,103 @@
+"""Processes as the kernel knows them: alive, since when, in which domain.  An edge.
+
+A pid alone names nobody: numbers come round again.  Pid and start time together do.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+# Positions in /proc/<pid>/stat after the name in brackets (proc(5): fields 3 and 22).
+_STATE: Final = 0
+_START: Final = 19
+_DEAD: Final = (b"Z", b"X", b"x")
+_STAT_BYTES: Final = 4096
+_PS_SECONDS: Final = 5.0
+_LARGEST_PID: Final = (1 << 31) - 1
+
+
+class Processes:
+    """What this machine knows about processes; tests hand in their own subclass."""
+
+    def __init__(self, platform: str = sys.platform, proc: str = "/proc", etc: str = "/etc"):
+        self._linux = platform == "linux"
+        self._proc, self._etc = proc, etc
+        self._domain: str | None = None
+
+    def start_token(self, pid: int) -> str | None:
+        """When *pid* started, as text that only equals itself; None when it does not run."""
+        if not 0 < pid <= _LARGEST_PID:
+            return None
+        return _start_by_proc(f"{self._proc}/{pid}/stat") if self._linux else _start_by_ps(pid)
+
+    def domain(self) -> str | None:
+        """The pid name space in Claude Code's spelling (CONTRACT e); None where unknown."""
+        if self._domain is None and self._linux:
+            self._domain = _domain(self._etc + "/machine-id", self._proc + "/self/ns/pid")
+        return self._domain
+
+    def comparable(self) -> bool:
+        """Whether a row's `procStart` is in the same spelling as `start_token`."""
+        return self._linux
+
+    def own_uid(self) -> int:
+        """The user whose files and sockets are ours."""
+        return os.geteuid()
+
+
+def _start_by_proc(path: str) -> str | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        stat = os.read(fd, _STAT_BYTES)
+    except OSError:
+        return None  # it ended between the open and the read
+    finally:
+        os.close(fd)
+    # The name may hold blanks and brackets, so the fields are counted from its last bracket.
+    after = stat.rpartition(b")")[2].split()
+    if len(after) <= _START or after[_STATE] in _DEAD:
+        return None
+    return after[_START].decode("ascii", "replace")
+
+
+def _domain(machine_id: str, name_space: str) -> str | None:
+    try:
+        fd = os.open(machine_id, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            machine = os.read(fd, _STAT_BYTES).decode("ascii", "replace").strip()
+        finally:
+            os.close(fd)
+        return f"linux:{machine}:{os.readlink(name_space)}" if machine else None
+    except OSError:
+        return None
+
+
+def _start_by_ps(pid: int) -> str | None:
+    """The start time that `ps` prints; empty when the process runs but `ps` does not say."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # somebody else's, and alive
+    import subprocess
+
+    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    quiet = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+    try:
+        shown = subprocess.run(  # noqa: S603 - a fixed argv
+            command, env=quiet, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=_PS_SECONDS, check=False,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    state, _, start = shown.decode("ascii", "replace").strip().partition(" ")
+    return None if state.startswith("Z") else " ".join(start.split())

@@ -1,0 +1,276 @@
+"""Real Claude Code sessions on a scratch home: targets on a terminal, headless ones, postboxes.
+
+Everything runs with a built environment, a key that is none, and a Messages API on loopback.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import threading
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import pexpect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fakes.messages_api import MessagesApi
+
+Json = dict[str, Any]
+T = TypeVar("T")
+KEY = "sk-ant-api03-this-is-not-a-key"
+CLOSED = "http://127.0.0.1:1"
+PATIENCE = 20.0
+ROWS, COLUMNS = 50, 160
+BLOCKED = {"decision": "block", "reason": "a postbox is made"}
+
+
+def real_claude() -> Path:
+    """The binary that the installed claude-agent-sdk carries."""
+    found = importlib.util.find_spec("claude_agent_sdk")
+    assert found is not None, "pip install 'zdo[contract]': claude-agent-sdk carries the binary"
+    assert found.origin is not None
+    binary = Path(found.origin).parent / "_bundled" / "claude"
+    assert binary.is_file(), f"no binary in {binary.parent}"
+    return binary
+
+
+def eventually(what: str, look: Callable[[], T | None], within: float = PATIENCE) -> T:
+    """The first truthy answer of *look*; AssertionError with *what* after *within* seconds."""
+    end = time.monotonic() + within
+    while not (found := look()):
+        assert time.monotonic() < end, f"not within {within} s: {what}"
+        time.sleep(0.02)
+    return found
+
+
+class Session(Protocol):
+    """A running Claude Code session, as the rig started it."""
+
+    pid: int
+
+    def end(self) -> None:
+        """Nothing of it runs afterwards."""
+
+
+class Terminal:
+    """A session on a terminal of its own, drained all the time so that it never blocks."""
+
+    def __init__(self, argv: list[str], *, cwd: Path, env: dict[str, str]):
+        self._child = pexpect.spawn(
+            argv[0], argv[1:], cwd=str(cwd), env=env, dimensions=(ROWS, COLUMNS), timeout=None
+        )
+        self.pid: int = self._child.pid
+        self.cwd = cwd
+        self.screen = b""  # what was drawn last, escapes and all
+        self._drain = threading.Thread(target=self._read_on, daemon=True)
+        self._drain.start()
+
+    def press(self, keys: str) -> None:
+        """Send *keys* as they are."""
+        self._child.send(keys)
+
+    def enter(self, text: str) -> None:
+        """Type *text*, and Enter once it is drawn: one burst of both would be taken as a paste."""
+        self.press(text)
+        time.sleep(0.3)
+        self.press("\r")
+
+    def alive(self) -> bool:
+        """Whether it still runs; a dead one is reaped by asking."""
+        return bool(self._child.isalive())
+
+    def end(self) -> None:
+        """SIGTERM, and SIGKILL to one that does not obey; reaped either way."""
+        for signal_number in (15, 9):
+            if not self.alive():
+                break
+            os.kill(self.pid, signal_number)
+            end = time.monotonic() + 5
+            while self.alive() and time.monotonic() < end:
+                time.sleep(0.02)
+        self._drain.join(5)
+        self._child.close(force=True)
+
+    def _read_on(self) -> None:
+        while True:
+            try:
+                drawn = self._child.read_nonblocking(1 << 16, timeout=0.5)
+            except pexpect.TIMEOUT:
+                continue
+            except (pexpect.EOF, OSError, ValueError):
+                return
+            self.screen = (self.screen + drawn)[-(1 << 17) :]
+
+
+class Headless:
+    """A `claude -p` that runs; its prompt comes by argument."""
+
+    def __init__(self, argv: list[str], *, cwd: Path, env: dict[str, str]):
+        self.cwd = cwd
+        self._child = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.pid = self._child.pid
+
+    def result(self, within: float = 30.0) -> Json:
+        """The result object that it prints at its end."""
+        out, err = self._child.communicate(timeout=within)
+        assert out.strip(), err.decode(errors="replace")
+        found: Json = json.loads(out)
+        return found
+
+    def end(self) -> None:
+        """Killed if it still runs, and reaped."""
+        if self._child.poll() is None:
+            self._child.kill()
+        self._child.communicate(timeout=5)
+
+
+class Rig:
+    """One scratch home under *root*, whose sessions speak to *api*."""
+
+    def __init__(self, root: Path, api: MessagesApi):
+        self.root, self.api = root, api
+        self.home = root / "home"
+        self.config = self.home / ".claude"
+        self.work = root / "work"
+        self.runtime = root / "run"
+        self.claude = real_claude()
+        self._running: list[Session] = []
+        for folder in (self.config, self.work, self.runtime):
+            folder.mkdir(parents=True, mode=0o700)
+        self._seed()
+
+    def _seed(self) -> None:
+        """No question at the first start: onboarded, key approved, every folder here trusted."""
+        known = {
+            "hasCompletedOnboarding": True,
+            "theme": "dark",
+            "bypassPermissionsModeAccepted": True,
+            "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
+            "projects": {
+                str(self.root): {
+                    "hasTrustDialogAccepted": True,
+                    "hasCompletedProjectOnboarding": True,
+                }
+            },
+        }
+        (self.home / ".claude.json").write_text(json.dumps(known))
+
+    def env(self, **more: str) -> dict[str, str]:
+        """The environment of a target: built, never inherited."""
+        return {
+            "HOME": str(self.home),
+            "PATH": "/usr/bin:/bin",
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            "XDG_RUNTIME_DIR": str(self.runtime),
+            "ANTHROPIC_BASE_URL": self.api.url,
+            "ANTHROPIC_API_KEY": KEY,
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "IS_SANDBOX": "1",  # without it root may not bypass permissions
+            **more,
+        }
+
+    def folder(self, name: str) -> Path:
+        """A trusted working folder."""
+        made = self.work / name
+        made.mkdir(exist_ok=True)
+        return made
+
+    def terminal(self, name: str, *args: str, cwd: Path | None = None) -> Terminal:
+        """An interactive session called *name*, idle when this returns."""
+        argv = [str(self.claude), "--name", name, *args]
+        started = Terminal(argv, cwd=cwd or self.folder(name), env=self.env())
+        self._running.append(started)
+        self.until(started, "idle")
+        return started
+
+    def headless(self, name: str, prompt: str, *args: str) -> Headless:
+        """A `claude -p` that was just given *prompt*."""
+        argv = [str(self.claude), "-p", "--output-format", "json", *args, "--", prompt]
+        started = Headless(argv, cwd=self.folder(name), env=self.env())
+        self._running.append(started)
+        return started
+
+    def running(self) -> int:
+        """How many sessions the rig has started and not ended."""
+        return len(self._running)
+
+    def end(self, keep: int = 0) -> None:
+        """All but the first *keep* sessions that the rig started are gone."""
+        while len(self._running) > keep:
+            self._running.pop().end()
+
+    def rows(self) -> dict[int, Json]:
+        """The registered rows by pid; one that is being rewritten right now is left out."""
+        found = {}
+        for path in (self.config / "sessions").glob("*.json"):
+            with suppress(OSError, ValueError):
+                found[int(path.stem)] = json.loads(path.read_bytes())
+        return found
+
+    def row(self, session: Session) -> Json:
+        """The row of *session*, once there is one."""
+        return eventually(f"a row of {session.pid}", lambda: self.rows().get(session.pid))
+
+    def session_id(self, session: Session) -> str:
+        """The id under which *session* is registered now."""
+        return str(self.row(session)["sessionId"])
+
+    def until(self, session: Session, status: str, within: float = PATIENCE) -> Json:
+        """The row of *session*, once its status is *status*."""
+        return eventually(
+            f"{session.pid} is {status}",
+            lambda: (
+                row if (row := self.rows().get(session.pid, {})).get("status") == status else None
+            ),
+            within,
+        )
+
+    def surfaced(self, session_id: str) -> list[str]:
+        """The `origin.msg_id` of every peer line in the model input of *session_id*."""
+        return [str(p["msg_id"]) for p in peers_in(transcript_in(self.config, session_id))]
+
+    def postbox(self, folder: Path, *, model_turn: bool = False) -> str:
+        """A new session fit to be resumed, made by a blocked prompt or by one with a model turn."""
+        made = str(uuid.uuid4())
+        hook = {"type": "command", "command": f"echo '{json.dumps(BLOCKED)}'"}
+        settings = {"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}
+        how = [] if model_turn else ["--settings", json.dumps(settings)]
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        argv = [str(self.claude), "-p", "--session-id", made, "--output-format", "json"]
+        argv += ["--tools=", "--strict-mcp-config", "--setting-sources=", *how, "--", "a postbox"]
+        run = Headless(argv, cwd=folder, env=self.env(CLAUDE_CODE_MAX_RETRIES="0"))
+        result = run.result()
+        assert (made, int(model_turn)) == (result["session_id"], result["num_turns"]), result
+        return made
+
+
+def transcript_in(config: Path, session_id: str) -> list[Json]:
+    """The whole rows of the transcript of *session_id*; empty where there is none."""
+    found = (config / "projects").glob(f"*/{session_id}.jsonl")
+    whole = [line for path in found for line in path.read_bytes().split(b"\n")[:-1]]
+    return [json.loads(line) for line in whole]
+
+
+def peers_in(transcript: list[Json]) -> list[Json]:
+    """The origin of every line of another session that reached the model's input."""
+    held = [row.get("origin") or (row.get("attachment") or {}).get("origin") for row in transcript]
+    return [origin for origin in held if origin and origin.get("kind") == "peer"]

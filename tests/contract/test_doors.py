@@ -1,0 +1,328 @@
+"""What a door does with a line: the fake one and the real one pass the same tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from carrier.door import InboxDoor, auth_line, user_line
+from carrier.envelope import Envelope
+from registry.clock import Clock
+from registry.processes import Processes
+from registry.rows import key_of, read_rows
+from tests.contract.rig import Json, eventually, peers_in, transcript_in
+from tests.fakes.door import FakeDoor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from carrier.door import Answer
+    from registry.rows import Row
+    from tests.contract.rig import Rig
+
+SETTLE_S = 1.0
+FAKE = pytest.param("fake")
+REAL = pytest.param("real", marks=pytest.mark.contract)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A session with its door, as zdo finds it in the registry."""
+
+    config: Path
+    row: Row
+
+    @property
+    def token(self) -> str:
+        """What the key file gives."""
+        token = key_of(str(self.config), self.row)
+        assert token is not None
+        return token
+
+    def rows(self) -> list[Json]:
+        """The session's transcript so far."""
+        return transcript_in(self.config, self.row.session_id)
+
+    def peers(self) -> list[Json]:
+        """The origin of every peer line in the model's input, oldest first."""
+        return peers_in(self.rows())
+
+    def surfaced(self, msg_id: str) -> Json:
+        """The origin under which *msg_id* surfaced, once it has."""
+
+        def look() -> Json | None:
+            return next((peer for peer in self.peers() if peer.get("msg_id") == msg_id), None)
+
+        return eventually("the line surfaces", look)
+
+    def letter(self, **changes: Any) -> Envelope:
+        """An envelope for this session; every one has a line of its own."""
+        made = {
+            "delivery_id": str(uuid.uuid4()),
+            "key": "k",
+            "msg_id": str(uuid.uuid4()),
+            "attempt": 1,
+            "nonce": "n",
+            "sender": "anonymous",
+            "line": f"through the door {uuid.uuid4()}",
+            "target_id": "t",
+            "selector_kind": "session",
+            "selector_value": self.row.session_id,
+            "session_id": self.row.session_id,
+            "pid": self.row.pid,
+            "postbox": str(uuid.uuid4()),
+            "claude_dir": str(self.config),
+            "settle_s": SETTLE_S,
+        }
+        return Envelope(**{**made, **changes})
+
+    def write(self, letter: Envelope, token: str | None = None) -> Answer:
+        """Write *letter* as the wrapper does, with the right token unless one is given."""
+        clock = Clock()
+        door = InboxDoor(clock, deadline=clock.monotonic() + 8, uid=os.getuid(), pid=os.getpid())
+
+        def surfaced() -> bool:
+            return any(peer.get("msg_id") == letter.msg_id for peer in self.peers())
+
+        return door.write(self.row, token or self.token, letter, surfaced)
+
+    def say(self, raw: bytes) -> bytes:
+        """Write *raw*, half-close, and read to EOF: all that came back."""
+        with socket.socket(socket.AF_UNIX) as conn:
+            conn.settimeout(5)
+            conn.connect(self.row.socket)
+            conn.sendall(raw)
+            conn.shutdown(socket.SHUT_WR)
+            return conn.recv(64)
+
+
+def place_of(config: Path, pid: int) -> Place:
+    """The session of *pid*, read from the registry by zdo's own reader."""
+
+    def look() -> Row | None:
+        rows = read_rows(str(config), Processes()).rows
+        return next((row for row in rows if row.pid == pid), None)
+
+    return Place(config, eventually(f"a row of {pid}", look))
+
+
+@pytest.fixture(scope="session")
+def real(rig: Rig) -> Callable[[str], Place]:
+    """Real doors, one session for each setting of crossSessionInbound."""
+    places: dict[str, Place] = {}
+
+    def give(rule: str) -> Place:
+        if rule not in places:
+            setting = json.dumps({"crossSessionInbound": rule})
+            started = rig.terminal(f"inbound-{rule}", "--settings", setting)
+            places[rule] = place_of(rig.config, started.pid)
+        return places[rule]
+
+    return give
+
+
+@pytest.fixture(params=[FAKE, REAL])
+def door(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+    """A door by its setting: accept, hold or refuse."""
+    if request.param == "real":
+        yield request.getfixturevalue("real")
+        return
+    with ExitStack() as stack:
+
+        def give(rule: str) -> Place:
+            way = "surface" if rule == "accept" else rule
+            fake = stack.enter_context(FakeDoor(str(tmp_path), accept=way))
+            return place_of(tmp_path, fake.pid)
+
+        yield give
+
+
+def test_an_accepted_line_surfaces_under_its_msg_id(door: Callable[[str], Place]) -> None:
+    """Nothing says yes: EOF, no notice, and then the transcript names writer and line."""
+    place = door("accept")
+    letter = place.letter()
+
+    answer = place.write(letter)
+
+    assert (True, True, ()) == (answer.wrote, answer.eof, answer.notices)
+    origin = place.surfaced(letter.msg_id)
+    assert ("peer", os.getpid(), f"uds:{answer.reply}", True) == (
+        origin["kind"],
+        origin["verifiedPeerPid"],
+        origin["from"],
+        origin["verifiedLocal"],
+    )
+    assert letter.line in [row.get("content") for row in place.rows()]
+
+
+def test_a_wrong_token_is_taken_all_the_same(door: Callable[[str], Place]) -> None:
+    """The token opens nothing; it only earns `verifiedLocal`."""
+    place = door("accept")
+    letter = place.letter()
+
+    place.write(letter, token="0" * 32)
+
+    assert "verifiedLocal" not in place.surfaced(letter.msg_id)
+
+
+def test_a_line_for_another_session_is_dropped_without_a_word(
+    door: Callable[[str], Place],
+) -> None:
+    """EOF and silence look as ever; only the pin kept the line out."""
+    place = door("accept")
+    stray, right = place.letter(session_id=str(uuid.uuid4())), place.letter()
+
+    answer = place.write(stray)
+
+    assert (True, True, ()) == (answer.wrote, answer.eof, answer.notices)
+    place.write(right)
+    place.surfaced(right.msg_id)
+    assert stray.msg_id not in [peer.get("msg_id") for peer in place.peers()]
+
+
+@pytest.mark.parametrize("content", ["", ["blocks"], None])
+def test_a_line_that_is_no_text_is_dropped_without_a_word(
+    door: Callable[[str], Place], content: object
+) -> None:
+    """An empty, absent or structured content never reaches the model."""
+    place = door("accept")
+    letter = place.letter()
+    frame = json.loads(user_line(letter, "/nowhere")) | {"message": {"content": content}}
+
+    assert place.say(json.dumps(frame).encode() + b"\n") == b""
+
+    right = place.letter()
+    place.write(right)
+    place.surfaced(right.msg_id)
+    assert letter.msg_id not in [peer.get("msg_id") for peer in place.peers()]
+
+
+@pytest.mark.parametrize("noise", [b"{half\n", b'{"type":"unheard-of"}\n', b"[]\n", b"\n"])
+def test_noise_is_dropped_and_the_line_after_it_is_taken(
+    door: Callable[[str], Place], noise: bytes
+) -> None:
+    """One bad frame spoils neither its connection nor its session."""
+    place = door("accept")
+    letter = place.letter()
+
+    assert place.say(noise + auth_line(place.token) + user_line(letter, "/nowhere")) == b""
+
+    assert place.surfaced(letter.msg_id)["msg_id"] == letter.msg_id
+
+
+def test_one_msg_id_twice_surfaces_twice(door: Callable[[str], Place]) -> None:
+    """The door remembers no msg_id; not writing twice is zdo's own duty."""
+    place = door("accept")
+    first = place.letter()
+    second = place.letter(msg_id=first.msg_id)
+
+    place.write(first)
+    place.say(user_line(second, "/nowhere"))
+
+    eventually(
+        "both surface",
+        lambda: [peer.get("msg_id") for peer in place.peers()].count(first.msg_id) == 2,
+    )
+
+
+def test_a_held_line_is_told_to_the_writer_alone(door: Callable[[str], Place]) -> None:
+    """The notice comes to the socket that `from` names; no enqueue row, no input."""
+    place = door("hold")
+    letter = place.letter()
+
+    answer = place.write(letter)
+
+    assert (True, ["held"]) == (answer.eof, [notice.status for notice in answer.notices])
+    row = eventually(
+        "the user is told",
+        lambda: next((row for row in place.rows() if letter.line in str(row)), None),
+    )
+    assert ("system", "informational") == (row["type"], row["subtype"])
+    assert f"[verified pid {os.getpid()}]" in row["content"]
+    assert place.peers() == []
+
+
+def test_a_refused_line_is_told_at_once(door: Callable[[str], Place]) -> None:
+    """A refusal is an expiry with a detail, and leaves no trace in the transcript."""
+    place = door("refuse")
+    letter = place.letter()
+
+    answer = place.write(letter)
+
+    told = [(notice.status, notice.status_detail) for notice in answer.notices]
+    assert (True, [("expired", "refused")]) == (answer.eof, told)
+    assert [row for row in place.rows() if letter.line in str(row)] == []
+
+
+def test_eof_comes_after_the_half_close_and_not_before(door: Callable[[str], Place]) -> None:
+    """A whole line is not answered; the end of our own writing is."""
+    place = door("accept")
+    letter = place.letter()
+    with socket.socket(socket.AF_UNIX) as conn:
+        conn.settimeout(0.4)
+        conn.connect(place.row.socket)
+        conn.sendall(user_line(letter, "/nowhere"))
+        with pytest.raises(TimeoutError):
+            conn.recv(64)
+
+        conn.settimeout(5)
+        conn.shutdown(socket.SHUT_WR)
+        assert conn.recv(64) == b""
+
+
+def test_a_visit_without_a_byte_leaves_no_trace(door: Callable[[str], Place]) -> None:
+    """So a row's door may be probed: no status, no row, no input changes."""
+    place = door("accept")
+    first = place.letter()
+    place.write(first)
+    place.surfaced(first.msg_id)
+    before = place.peers()
+
+    with socket.socket(socket.AF_UNIX) as conn:
+        conn.connect(place.row.socket)
+
+    second = place.letter()
+    place.write(second)
+    place.surfaced(second.msg_id)
+    assert [*(peer["msg_id"] for peer in before), second.msg_id] == [
+        peer["msg_id"] for peer in place.peers()
+    ]
+
+
+@pytest.mark.contract
+def test_the_fake_writes_what_the_real_one_writes(
+    real: Callable[[str], Place], tmp_path: Path
+) -> None:
+    """Row, key and transcript of the fake have the fields of the real ones, no more, no fewer."""
+    shapes = []
+    with FakeDoor(str(tmp_path)) as fake:
+        for place in (real("accept"), place_of(tmp_path, fake.pid)):
+            letter = place.letter()
+            place.write(letter)
+            place.surfaced(letter.msg_id)
+            shapes.append(_shape(place, letter))
+
+    assert shapes[0] == shapes[1]
+
+
+def _shape(place: Place, letter: Envelope) -> dict[str, list[str]]:
+    sessions = place.config / "sessions"
+    rows = place.rows()
+    user = next(r for r in rows if (r.get("origin") or {}).get("msg_id") == letter.msg_id)
+    queued = next(r for r in rows if r.get("content") == letter.line)
+    found = {
+        "row": json.loads((sessions / f"{place.row.pid}.json").read_bytes()),
+        "key": json.loads(next(sessions.glob(f"{place.row.pid}.*.key")).read_bytes()),
+        "user": user,
+        "origin": user["origin"],
+        "enqueue": queued,
+    }
+    return {name: sorted(value) for name, value in found.items()}

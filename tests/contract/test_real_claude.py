@@ -1,0 +1,236 @@
+"""The installed zdo against real sessions of Claude Code 2.1.332.  Only by `make contract`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract.installed import NO_HOOK, NO_PYTHON, WAIT
+from tests.contract.rig import eventually
+from tests.fakes.messages_api import Rule, use
+
+if TYPE_CHECKING:
+    from tests.contract.conftest import Scene
+    from tests.contract.rig import Terminal
+
+pytestmark = pytest.mark.contract
+
+BYPASS = ("--permission-mode", "bypassPermissions")
+SURFACED = (0, "delivered-start", "surfaced", 0)
+ENQUEUED = (0, "delivered-start", "enqueued", 0)
+NOBODY = "00000000-0000-4000-8000-00000000dead"
+
+
+def inbound(rule: str) -> tuple[str, str]:
+    """The target's own setting for the lines of other sessions."""
+    return "--settings", f'{{"crossSessionInbound":"{rule}"}}'
+
+
+def bash(scene: Scene, command: str, when: str) -> None:
+    """The model answers the prompt *when* with one Bash call of *command*."""
+    scene.rig.api.script(Rule(use("Bash", {"command": command}), says=when, times=1))
+
+
+def test_an_idle_target_reads_the_line_at_once(scene: Scene, idle: Terminal) -> None:
+    """Delivered with the transcript's proof, each session under its own name."""
+    kissed = scene.zdo.kiss("fable", scene.line)
+
+    scene.note("idle", kissed, scene.once(idle))
+    assert SURFACED == kissed.told, kissed
+    session_id = scene.rig.session_id(idle)
+    assert session_id == kissed.verdict["receipt"]["session_id"]
+    assert scene.zdo.postbox == kissed.verdict["carrier"]["result_session_id"]
+    assert scene.rig.surfaced(session_id)[-1:] == [kissed.verdict["receipt"]["msg_id"]]
+
+
+def test_the_callers_folder_does_not_matter(scene: Scene, idle: Terminal) -> None:
+    """A postbox without a model turn is found from its own folder only: carriers run there."""
+    kissed = scene.zdo.kiss("fable", scene.line, cwd=Path("/"))
+
+    scene.note("kissed from /", kissed, scene.once(idle))
+    assert SURFACED == kissed.told, kissed
+
+
+@pytest.mark.parametrize("form", ["session id", "name"])
+def test_a_session_that_nobody_configured_has_an_address(
+    scene: Scene, idle: Terminal, form: str
+) -> None:
+    """Its id in any spelling, or its display name; the station's postbox carries."""
+    forms = {"session id": scene.rig.session_id(idle).upper(), "name": "name:fable"}
+
+    kissed = scene.zdo.kiss(forms[form], scene.line)
+
+    scene.note(f"addressed by {form}", kissed, scene.once(idle))
+    assert SURFACED == kissed.told, kissed
+
+
+def test_a_postbox_with_a_model_turn_carries_as_well(scene: Scene, idle: Terminal) -> None:
+    """Its one request is from its making; the kiss adds none."""
+    postbox = scene.rig.postbox(scene.zdo.postbox_folder, model_turn=True)
+    scene.zdo.target("turned", scene.rig.session_id(idle), postbox)
+
+    kissed = scene.zdo.kiss("turned", scene.line)
+
+    scene.note("postbox with a model turn", kissed, scene.once(idle))
+    assert SURFACED == kissed.told, kissed
+    assert scene.zdo.asked_by(postbox) == 1
+
+
+def test_a_busy_target_reads_the_line_when_its_tool_ends(scene: Scene) -> None:
+    """Delivered while Bash sleeps, enqueued by its transcript; verify sees it surface."""
+    bash(scene, "sleep 4", when="go to work")
+    target = scene.target("worker", *BYPASS, *inbound("accept"))
+    target.enter("go to work")
+    scene.rig.api.wait_for("go to work", within=10)
+    scene.rig.until(target, "busy")
+
+    kissed = scene.zdo.kiss("worker", scene.line)
+
+    early = scene.rig.api.inputs_with(scene.line)
+    scene.note("busy (Bash sleeps 4 s)", kissed, scene.once(target))
+    assert ENQUEUED == kissed.told, kissed
+    assert ([], "busy") == (early, kissed.verdict["target"]["status"])
+    eventually("verify sees it", lambda: scene.zdo.verify(kissed)["proof"] == "surfaced")
+
+
+def test_a_waiting_target_keeps_its_dialog_open(scene: Scene) -> None:
+    """The line waits behind the permission dialog and surfaces after the user's answer."""
+    bash(scene, "touch asked-for", when="ask for leave")
+    target = scene.target("asker", "--permission-mode", "manual")
+    target.enter("ask for leave")
+    scene.rig.until(target, "waiting")
+
+    kissed = scene.zdo.kiss("asker", scene.line)
+
+    scene.never()
+    status = scene.rig.row(target)["status"]
+    target.press("1")
+    scene.note("waiting (answered 1 s after)", kissed, scene.once(target))
+    assert ENQUEUED == kissed.told, kissed
+    assert ("waiting", "waiting") == (kissed.verdict["target"]["status"], status)
+    assert (target.cwd / "asked-for").exists()
+
+
+def test_a_headless_target_reads_the_line_after_its_tool(scene: Scene) -> None:
+    """A `claude -p` that runs a tool is a target like any other."""
+    bash(scene, "sleep 4", when="work alone")
+    target = scene.rig.headless("alone", "work alone", *BYPASS, *inbound("accept"))
+    session_id = scene.rig.session_id(target)
+    scene.rig.api.wait_for("work alone", within=10)
+    scene.zdo.target("alone", session_id)
+
+    kissed = scene.zdo.kiss("alone", scene.line)
+
+    scene.note("headless (Bash sleeps 4 s)", kissed, scene.once(target))
+    assert ENQUEUED == kissed.told, kissed
+    assert session_id == target.result()["session_id"]
+
+
+def test_a_bypass_target_that_accepts_takes_the_line(scene: Scene) -> None:
+    """The receiver's own setting opens its door; zdo claims nothing for it."""
+    target = scene.target("open", *BYPASS, *inbound("accept"))
+
+    kissed = scene.zdo.kiss("open", scene.line)
+
+    scene.note("bypass, inbound accept", kissed, scene.once(target))
+    assert SURFACED == kissed.told, kissed
+
+
+@pytest.mark.parametrize(
+    ("scenario", "args", "expected"),
+    [
+        ("bypass", BYPASS, (3, "door-held")),
+        ("inbound hold", inbound("hold"), (3, "door-held")),
+        ("inbound refuse", inbound("refuse"), (77, "door-refused")),
+    ],
+)
+def test_a_line_that_the_target_keeps_out_is_not_called_delivered(
+    scene: Scene, scenario: str, args: tuple[str, ...], expected: tuple[int, str]
+) -> None:
+    """The door reads it all the same, so only the notice tells; the model never sees it."""
+    scene.target("closed", *args)
+
+    kissed = scene.zdo.kiss("closed", scene.line)
+
+    scene.note(scenario, kissed)
+    assert (*expected, "written", 0) == kissed.told, kissed
+    scene.never()
+
+
+def test_a_target_cleared_before_the_write_is_not_written(scene: Scene) -> None:
+    """Same process, same socket, another session: that one was not meant."""
+    target = scene.target("cleared")
+    meant = scene.rig.session_id(target)
+    shim = scene.zdo.shim(WAIT)
+    call = scene.zdo.call("cleared", scene.line, shim=shim)
+    shim.arrived()
+    target.enter("/clear")
+    eventually("another session id", lambda: meant != scene.rig.session_id(target))
+    shim.let_go()
+
+    kissed = call.result()
+
+    scene.note("/clear before the write", kissed)
+    assert (3, "door-mismatch", "none", 0) == kissed.told, kissed
+    scene.never()
+
+
+def test_a_target_killed_before_the_write_is_not_running(scene: Scene) -> None:
+    """Row, key and socket of the dead stay behind and deceive nobody."""
+    target = scene.target("killed")
+    shim = scene.zdo.shim(WAIT)
+    call = scene.zdo.call("killed", scene.line, shim=shim)
+    shim.arrived()
+    os.kill(target.pid, signal.SIGKILL)
+    eventually("it is dead", lambda: not target.alive())
+    shim.let_go()
+
+    kissed = call.result()
+
+    scene.note("killed before the write", kissed)
+    assert (69, "target-not-running", "none", 0) == kissed.told, kissed
+    assert target.pid in scene.rig.rows()
+    scene.never()
+
+
+def test_a_postbox_that_somebody_opened_is_left_alone(scene: Scene, idle: Terminal) -> None:
+    """Two drivers would branch its transcript: refused before anything starts."""
+    postbox = scene.rig.postbox(scene.zdo.postbox_folder, model_turn=True)
+    scene.zdo.target("opened", scene.rig.session_id(idle), postbox)
+    somebody = scene.rig.terminal("somebody", "--resume", postbox, cwd=scene.zdo.postbox_folder)
+    assert postbox == scene.rig.session_id(somebody)
+
+    kissed = scene.zdo.kiss("opened", scene.line)
+
+    scene.note("postbox open elsewhere", kissed)
+    assert (2, "carrier-live", "none", 0) == kissed.told, kissed
+    scene.never()
+
+
+@pytest.mark.usefixtures("idle")
+@pytest.mark.parametrize(
+    ("scenario", "before"),
+    [("hook gone from the settings", NO_HOOK), ("hook without its python", NO_PYTHON)],
+)
+def test_a_broken_hook_costs_no_request(scene: Scene, scenario: str, before: str) -> None:
+    """The prompt meets no model, for the carrier reaches none; nothing is delivered."""
+    kissed = scene.zdo.kiss("fable", scene.line, shim=scene.zdo.shim(before))
+
+    scene.note(scenario, kissed)
+    assert (76, "wrapper-not-run", "none", 0) == kissed.told, kissed
+    scene.never()
+
+
+def test_a_postbox_that_never_was_is_the_carriers_failure(scene: Scene, idle: Terminal) -> None:
+    """The real binary finds no conversation, and its own words are the reason."""
+    scene.zdo.target("lost", scene.rig.session_id(idle), NOBODY)
+
+    kissed = scene.zdo.kiss("lost", scene.line)
+
+    scene.note("postbox unknown", kissed)
+    assert (76, "carrier-exit", "none", 0) == kissed.told, kissed
+    assert "No conversation found" in kissed.verdict["reason"]

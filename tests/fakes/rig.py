@@ -1,0 +1,140 @@
+"""A whole zdo in one temporary folder: fake claude, fake doors, its own home and state.
+
+The real command is started as a process, with an environment that holds nothing
+of the caller's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+from tests.fakes import claude
+from tests.fakes.door import FakeDoor, T
+
+P = "61b7959a-122e-410e-945d-f4b9b4f73cb7"
+ROOT = Path(__file__).parents[2]
+
+CONFIG = f"""\
+[targets.fable]
+session = "{T}"
+
+[targets.itself]
+session = "{P}"
+"""
+
+
+class Said:
+    """What one command said: its status, both streams, and the JSON when there is one."""
+
+    def __init__(self, ended: subprocess.CompletedProcess[str]):
+        self.exit, self.out, self.err = ended.returncode, ended.stdout, ended.stderr
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one object on stdout."""
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    def __repr__(self) -> str:
+        return f"Said(exit={self.exit}, out={self.out!r}, err={self.err!r})"
+
+
+class Rig:
+    """A temporary home with a configuration, a fake claude and, on request, fake doors."""
+
+    def __init__(self) -> None:
+        # Socket paths are short by the kernel's rule; a test's own folder is not.
+        self.root = tempfile.mkdtemp(prefix="zdo-rig-", dir="/tmp")
+        self.home, self.state = f"{self.root}/home", f"{self.root}/state"
+        self.claude_dir, self.bin = f"{self.home}/.claude", f"{self.root}/bin"
+        self.config_file = f"{self.root}/zdo.toml"
+        self.env = {
+            "HOME": self.home,
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "ZDO_CONFIG": self.config_file,
+            "ZDO_STATE_DIR": self.state,
+        }
+        self._doors: list[FakeDoor] = []
+
+    def __enter__(self) -> Self:
+        for folder in (self.home, self.claude_dir, self.bin):
+            os.mkdir(folder, 0o700)
+        self.configure(CONFIG)
+        self.install_claude()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for door in self._doors:
+            door.__exit__()
+        shutil.rmtree(self.root)
+
+    def configure(self, text: str) -> None:
+        """Replace the configuration file."""
+        Path(self.config_file).write_text(text, encoding="utf-8")
+
+    def install_claude(self, **behaviour: Any) -> str:
+        """The fake claude on PATH, behaving so from now on; returns its path."""
+        self.claude = claude.install(self.bin, **behaviour)
+        return self.claude
+
+    def door(self, **script: Any) -> FakeDoor:
+        """A running session T, by default idle, whose door surfaces a line at once."""
+        door = FakeDoor(self.claude_dir, **({"name": "fable"} | script))
+        door.__enter__()
+        self._doors.append(door)
+        return door
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What the fake claude recorded of each of its runs."""
+        return claude.runs(self.claude)
+
+    def command(self, *words: str) -> list[str]:
+        """The argv of the real command, as installed beside this interpreter or from the tree."""
+        installed = Path(sys.executable).parent / "zdo"
+        if installed.exists():
+            return [str(installed), *words]
+        code = "from dispatch.cli.main import main; main()"
+        code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}"
+        return [sys.executable, "-c", code, *words]
+
+    def start(
+        self, *words: str, env: dict[str, str] | None = None, **how: Any
+    ) -> subprocess.Popen[str]:
+        """The command as a running process."""
+        return subprocess.Popen(
+            self.command(*words),
+            env=self.env | (env or {}),
+            text=True,
+            **({"stdin": subprocess.DEVNULL, "stdout": -1, "stderr": -1} | how),
+        )
+
+    def zdo(
+        self,
+        *words: str,
+        env: dict[str, str] | None = None,
+        stdin: str | bytes | None = None,
+        **how: Any,
+    ) -> Said:
+        """What the command said when it ended; *env* adds to the rig's environment."""
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        ended = subprocess.run(
+            self.command(*words),
+            env=how.pop("whole_env", self.env | (env or {})),
+            input=given if given is not None else b"",
+            capture_output=True,
+            timeout=how.pop("timeout", 60),
+            check=False,
+            **how,
+        )
+        text = subprocess.CompletedProcess(
+            ended.args, ended.returncode, ended.stdout.decode(), ended.stderr.decode()
+        )
+        return Said(text)

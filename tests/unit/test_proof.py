@@ -1,0 +1,221 @@
+"""Permit, intent, receipt: exactly one wins, and what is left is readable or named."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from carrier import proof
+from carrier.envelope import to_bytes
+from carrier.errors import EnvelopeTorn
+from carrier.proof import (
+    Notice,
+    TornReceipt,
+    intent_taken,
+    issue,
+    leave_receipt,
+    parse_receipt,
+    read_receipt,
+    take,
+    withdraw,
+)
+from tests.fakes.envelopes import a_receipt, an_envelope
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+TAKER = """
+import sys
+from carrier.proof import take
+for line in sys.stdin:
+    folder = line.rstrip("\\n")
+    print(int(take(folder) is not None), flush=True)
+"""
+
+
+def test_a_permit_is_taken_once(tmp_path: Path) -> None:
+    """The second run of a wrapper finds nothing to do."""
+    issue(str(tmp_path), an_envelope())
+
+    assert an_envelope() == take(str(tmp_path))
+    assert take(str(tmp_path)) is None
+    assert [proof.INTENT] == os.listdir(tmp_path)
+
+
+def test_a_withdrawn_permit_cannot_be_taken(tmp_path: Path) -> None:
+    """Once withdrawn, the door stays untouched for ever."""
+    issue(str(tmp_path), an_envelope())
+
+    assert withdraw(str(tmp_path))
+    assert take(str(tmp_path)) is None
+    assert withdraw(str(tmp_path))
+    assert not intent_taken(str(tmp_path))
+
+
+def test_a_taken_permit_cannot_be_withdrawn(tmp_path: Path) -> None:
+    """The dispatcher learns that the door may have been touched, however often it asks."""
+    issue(str(tmp_path), an_envelope())
+    take(str(tmp_path))
+
+    assert not withdraw(str(tmp_path))
+    assert not withdraw(str(tmp_path))
+    assert intent_taken(str(tmp_path))
+
+
+def test_the_intent_is_as_old_as_its_taking(tmp_path: Path) -> None:
+    """The keeper counts the wrapper's time from there, not from the permit."""
+    issue(str(tmp_path), an_envelope())
+    os.utime(tmp_path / proof.PERMIT, (1000, 1000))
+
+    take(str(tmp_path))
+
+    assert os.stat(tmp_path / proof.INTENT).st_mtime > 1000
+
+
+def test_the_permit_is_for_the_owner_alone(tmp_path: Path) -> None:
+    """It holds the line."""
+    issue(str(tmp_path), an_envelope())
+
+    assert os.stat(tmp_path / proof.PERMIT).st_mode & 0o777 == 0o600
+
+
+def test_racing_takers_and_a_withdrawal_have_one_winner(tmp_path: Path) -> None:
+    """Two wrappers and the dispatcher at once: one of the three, never two, never none."""
+    won = [0, 0, 0]
+    argv = [sys.executable, "-c", TAKER]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    with subprocess.Popen(argv, **pipes) as one, subprocess.Popen(argv, **pipes) as two:  # type: ignore[call-overload]
+        # The first answers show that both have started.
+        for taker in (one, two):
+            taker.stdin.write(f"{tmp_path}\n")
+            taker.stdin.flush()
+            assert taker.stdout.readline() == "0\n"
+        for round_ in range(300):
+            folder = str(tmp_path / str(round_))
+            os.mkdir(folder)
+            issue(folder, an_envelope())
+            for taker in (one, two)[:: 1 if round_ % 2 else -1]:
+                taker.stdin.write(f"{folder}\n")
+                taker.stdin.flush()
+            for _ in range(round_ * 20):
+                pass
+            untouched = withdraw(folder)
+            took = [int(taker.stdout.readline()) for taker in (one, two)]
+            assert sum(took) + untouched == 1
+            assert intent_taken(folder) is not untouched
+            assert withdraw(folder) is untouched
+            won = [a + b for a, b in zip(won, [*took, untouched], strict=True)]
+        one.stdin.close()
+        two.stdin.close()
+    assert sum(won) == 300
+
+
+@pytest.mark.parametrize("content", [b"", b"{", to_bytes(an_envelope())[:-3]])
+def test_a_torn_permit_is_not_taken(tmp_path: Path, content: bytes) -> None:
+    """It stays, so that the dispatcher can withdraw it: the door is provably untouched."""
+    (tmp_path / proof.PERMIT).write_bytes(content)
+
+    with pytest.raises(EnvelopeTorn):
+        take(str(tmp_path))
+    assert withdraw(str(tmp_path))
+
+
+def test_a_pipe_in_the_permits_place_does_not_hang(tmp_path: Path) -> None:
+    """It is refused, and withdrawn like a permit."""
+    os.mkfifo(tmp_path / proof.PERMIT)
+
+    with pytest.raises(OSError, match="not a plain file"):
+        take(str(tmp_path))
+    assert withdraw(str(tmp_path))
+
+
+def test_nothing_is_claimed_of_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
+    """Where nobody can tell, the permit counts as taken."""
+    (tmp_path / "file").write_bytes(b"")
+
+    assert not withdraw(str(tmp_path / "file"))
+    assert intent_taken(str(tmp_path / "file"))
+
+
+def test_a_permit_that_cannot_be_removed_is_not_withdrawn(tmp_path: Path) -> None:
+    """A folder in its place stays, so nothing is promised."""
+    (tmp_path / proof.PERMIT).mkdir()
+
+    assert not withdraw(str(tmp_path))
+
+
+def test_a_receipt_survives(tmp_path: Path) -> None:
+    """With all its notices."""
+    receipt = a_receipt(notices=(Notice("held"), Notice("expired", "refused", None, "é\u2028")))
+
+    leave_receipt(str(tmp_path), receipt)
+
+    assert receipt == read_receipt(str(tmp_path))
+
+
+def test_no_receipt_is_none(tmp_path: Path) -> None:
+    """Absent is not torn."""
+    assert read_receipt(str(tmp_path)) is None
+
+
+def test_a_folder_in_the_receipts_place_is_torn(tmp_path: Path) -> None:
+    """Whatever lies there, reading gives an answer."""
+    (tmp_path / proof.RECEIPT).mkdir()
+
+    assert isinstance(read_receipt(str(tmp_path)), TornReceipt)
+
+
+def test_a_receipt_that_may_not_be_read_is_torn(tmp_path: Path) -> None:
+    """A link in a circle raises in the system, not in us."""
+    os.symlink(tmp_path / proof.RECEIPT, tmp_path / proof.RECEIPT)
+
+    found = read_receipt(str(tmp_path))
+
+    assert isinstance(found, TornReceipt)
+    assert "not readable" in found.why
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"wrote": False}, "contradicts"),
+        ({"found": "door-mismatch"}, "contradicts"),
+        ({"wrote": False, "found": "door-mismatch"}, "contradicts"),
+        ({"wrote": False, "eof": False, "found": "gone"}, "does not know"),
+        ({"notices": (a_receipt(),)}, "fields missing"),
+        ({"notices": (Notice(1),)}, "status is no str"),  # type: ignore[arg-type]
+        ({"attempt": "1"}, "attempt is no int"),
+        ({"surfaced": 1}, "surfaced is no bool"),
+        ({"transcript": 1}, "transcript is no str"),
+        ({"pid": "1"}, "pid is no int"),
+        ({"v": 3}, "a version"),
+    ],
+)
+def test_a_receipt_that_makes_no_sense_is_torn(
+    tmp_path: Path, changes: dict[str, object], why: str
+) -> None:
+    """The reason is named."""
+    leave_receipt(str(tmp_path), a_receipt(**changes))
+
+    found = read_receipt(str(tmp_path))
+
+    assert isinstance(found, TornReceipt)
+    assert why in found.why
+
+
+def test_a_notice_that_is_no_object_is_torn() -> None:
+    """Also in the middle of a good receipt."""
+    leave = str(a_receipt(notices=())).encode()
+    assert isinstance(parse_receipt(leave), TornReceipt)
+    content = _bytes_with_notices('[["held"]]')
+
+    assert parse_receipt(content) == TornReceipt("not an envelope: a notice is no object"[17:])
+
+
+def _bytes_with_notices(notices: str) -> bytes:
+    import json
+
+    from registry.record import fields
+
+    shown = json.dumps(fields(a_receipt()) | {"notices": []})
+    return shown.replace('"notices": []', f'"notices": {notices}').encode()

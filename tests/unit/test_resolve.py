@@ -1,0 +1,218 @@
+"""Addresses: the first form that names something decides, and two candidates are a refusal."""
+
+from __future__ import annotations
+
+import pytest
+
+from registry.errors import AddressAmbiguous, AddressUnknown, TicketUnbound
+from registry.record import replace
+from registry.resolve import DoorTarget, find_again, needle_of, resolve
+from registry.rows import Listing, Row
+from registry.targets import DEFAULTS, Config, Target
+
+FABLE = "388e03f6-0000-4000-8000-000000000001"
+OTHER = "388e03f6-0000-4000-8000-000000000002"
+AWAY = "388e03f6-0000-4000-8000-00000000000f"
+
+ROW = Row(
+    file="7.json",
+    pid=7,
+    session_id=FABLE,
+    name="fable-1a",
+    status="idle",
+    cwd="/",
+    socket="/s/7.sock",
+    proc_start="1",
+    started_at=None,
+    status_at=None,
+    waiting_for=None,
+    version="2.1.332",
+    entrypoint="cli",
+    pid_domain=None,
+)
+SECOND = replace(ROW, file="8.json", pid=8, session_id=OTHER, name="other")
+TARGETS = (
+    Target("fable", "session", FABLE, None),
+    Target("away", "session", AWAY, None),
+    Target("by-name", "name", "other", None),
+    Target("nobody", "name", "nobody", None),
+    Target("job", "ticket", "TK-11665", None),
+    Target("pane", "tsid", "w0t0p0", None),
+    Target(OTHER, "session", FABLE, None),
+)
+
+
+def config(*targets: Target) -> Config:
+    """A configuration with *targets*."""
+    values = dict(DEFAULTS, targets=targets, pass_env=())
+    return Config(**values)
+
+
+def found(address: str, *rows: Row, targets: tuple[Target, ...] = TARGETS) -> DoorTarget:
+    """What *address* names among *rows*."""
+    return resolve(address, config(*targets), Listing(rows, ()))
+
+
+@pytest.mark.parametrize("address", [FABLE, FABLE.upper(), f"{{{FABLE}}}", FABLE.replace("-", "")])
+def test_a_session_is_found_by_every_spelling_of_its_id(address: str) -> None:
+    """The id of a direct address is the canonical one."""
+    assert DoorTarget(FABLE, FABLE, ROW, "session", None) == found(address, ROW, SECOND)
+
+
+def test_a_session_without_a_row_comes_back_without_one() -> None:
+    """Whether that is a refusal is judged after the binding."""
+    assert DoorTarget(AWAY, AWAY, None, "session", None) == found(AWAY, ROW)
+
+
+def test_a_configured_target_keeps_the_id_that_the_user_gave() -> None:
+    """The configured id is what the carrier's environment shows."""
+    assert DoorTarget("fable", FABLE, ROW, "target", TARGETS[0]) == found("fable", ROW, SECOND)
+    assert DoorTarget("away", AWAY, None, "target", TARGETS[1]) == found("away", ROW)
+    assert DoorTarget("by-name", OTHER, SECOND, "target", TARGETS[2]) == found(
+        "by-name", ROW, SECOND
+    )
+    assert DoorTarget("nobody", None, None, "target", TARGETS[3]) == found("nobody", ROW)
+
+
+def test_a_configured_id_goes_before_a_session() -> None:
+    """The order of the forms is the interface's, also for an id that reads as a UUID."""
+    assert DoorTarget(OTHER, FABLE, ROW, "target", TARGETS[6]) == found(OTHER, ROW, SECOND)
+
+
+def test_a_configured_id_goes_before_a_display_name() -> None:
+    """A session that calls itself like a target does not catch its lines."""
+    thief = replace(SECOND, name="fable")
+
+    assert found("fable", ROW, thief).row == ROW
+
+
+@pytest.mark.parametrize("address", ["fable-1a", "name:fable-1a"])
+def test_a_display_name_is_compared_exactly(address: str) -> None:
+    """Bare or with its prefix."""
+    assert DoorTarget(FABLE, FABLE, ROW, "name", None) == found(address, ROW, SECOND)
+
+
+def test_a_name_that_looks_like_a_prefixed_one_is_found() -> None:
+    """A session may call itself `name:x`."""
+    odd = replace(ROW, name="name:x")
+
+    assert odd == found("name:x", odd).row
+    assert found("name:other", replace(ROW, name="name:other"), SECOND).row == SECOND
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["Fable-1a", "fable-1", "fable-1a ", "", "name:", "*", ".*", "../7", "7", "a\0b", "\ud800"],
+)
+def test_what_is_only_alike_is_unknown(address: str) -> None:
+    """No folding, no prefix, no pattern, no path, no pid."""
+    with pytest.raises(AddressUnknown) as caught:
+        found(address, ROW, SECOND)
+
+    assert address == caught.value.address
+
+
+def test_a_session_without_a_name_is_not_the_empty_address() -> None:
+    """Absent is not empty."""
+    with pytest.raises(AddressUnknown):
+        found("", replace(ROW, name=None))
+
+
+def test_close_names_are_suggested_and_never_taken() -> None:
+    """Ids and display names, without what would write on the terminal."""
+    odd = replace(SECOND, name="fablo\x1b[2J")
+    with pytest.raises(AddressUnknown) as caught:
+        found("fabl", ROW, odd, replace(SECOND, name=None))
+
+    assert caught.value.near == ("fable", "fable-1a", "fablo\ufffd[2J")
+    assert str(caught.value).startswith("nothing is named 'fabl' (close: fable, ")
+
+
+def test_a_long_address_gets_no_suggestions() -> None:
+    """Comparing is cheap, measuring how alike is not."""
+    with pytest.raises(AddressUnknown) as caught:
+        found("f" * 60_000, ROW)
+
+    assert caught.value.near == ()
+
+
+@pytest.mark.parametrize("address", [FABLE, "fable", "fable-1a", "twins", "name:fable-1a"])
+def test_two_candidates_are_a_refusal(address: str) -> None:
+    """Whatever form names them; both are shown."""
+    twin = replace(ROW, file="9.json", pid=9)
+    targets = (*TARGETS, Target("twins", "name", "fable-1a", None))
+
+    with pytest.raises(AddressAmbiguous) as caught:
+        found(address, ROW, twin, targets=targets)
+
+    expected = ("fable-1a (388e03f6, pid 7)", "fable-1a (388e03f6, pid 9)")
+    assert expected == caught.value.candidates
+    assert str(caught.value).startswith(f"'{address}' fits 2 sessions: fable-1a (388e03f6, pid 7)")
+
+
+def test_a_candidate_without_a_name_shows_its_id() -> None:
+    """And a hostile name writes nothing on the terminal."""
+    rows = (replace(ROW, name=None), replace(ROW, pid=9, name="\x1b]0;x\x07"))
+
+    with pytest.raises(AddressAmbiguous) as caught:
+        found(FABLE, *rows)
+
+    assert caught.value.candidates == ("(388e03f6, pid 7)", "\ufffd]0;x\ufffd (388e03f6, pid 9)")
+
+
+@pytest.mark.parametrize("address", ["TK-11665", "tk-11665", "job"])
+def test_a_ticket_is_not_bound_yet(address: str) -> None:
+    """The form is taken, so that no session can call itself by a ticket."""
+    with pytest.raises(TicketUnbound) as caught:
+        found(address, replace(ROW, name="TK-11665"))
+
+    assert caught.value.ticket == "TK-11665"
+    assert "TK REQUIRED" in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["TK-", "TK-x", "TK-1-fix", "TK-١", "11665"])
+def test_what_only_looks_like_a_ticket_is_a_name(address: str) -> None:
+    """A ticket is matched whole."""
+    assert found(address, replace(ROW, name=address)).route == "name"
+
+
+@pytest.mark.parametrize("address", ["tsid:w0t0p0", "pane"])
+def test_a_pane_is_not_known_yet(address: str) -> None:
+    """No session can call itself by a pane."""
+    with pytest.raises(AddressUnknown) as caught:
+        found(address, replace(ROW, name="tsid:w0t0p0"))
+
+    assert (address, ()) == (caught.value.address, caught.value.near)
+
+
+def test_a_session_is_found_again_with_all_its_rows() -> None:
+    """Two rows with one id are the caller's to refuse."""
+    twin = replace(ROW, pid=9)
+    listing = Listing((ROW, SECOND, twin), ())
+
+    assert (ROW, twin) == find_again(FABLE, listing)
+    assert find_again(AWAY, listing) == ()
+
+
+@pytest.mark.parametrize(
+    ("address", "needle"),
+    [
+        ("fable", FABLE.encode()),
+        (FABLE.upper(), FABLE.encode()),
+        ("by-name", b"other"),
+        ("name:fable-1a", b"fable-1a"),
+        ("fable-1a", b"fable-1a"),
+        ("job", None),
+        ("pane", None),
+        ("", None),
+        ("name:", None),
+        ("na\u00efve", None),
+        ('a"b', None),
+        ("a\\b", None),
+        ("a/b", None),
+        ("a\tb", None),
+    ],
+)
+def test_a_needle_is_in_every_row_that_may_be_meant(address: str, needle: bytes | None) -> None:
+    """Where JSON could spell it in two ways there is none."""
+    assert needle == needle_of(address, config(*TARGETS))
