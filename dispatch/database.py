@@ -11,6 +11,8 @@ import os
 import sqlite3
 from contextlib import contextmanager
 
+from dispatch.errors import DispatchError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +60,7 @@ CREATE INDEX event_delivery ON event(delivery, id);
 """
 
 
-class DatabaseUnusable(Exception):
+class DatabaseUnusable(DispatchError):
     """The file cannot be opened, read or written now; *why* is a clause for a sentence."""
 
     def __init__(self, path: str, why: str):

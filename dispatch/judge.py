@@ -12,6 +12,7 @@ from carrier.proof import Receipt, TornReceipt
 from carrier.report import Report
 from carrier.transcript import ENQUEUED, NONE, SURFACED
 from dispatch import errors
+from dispatch.database import DatabaseUnusable
 from dispatch.verdict import TABLE, Verdict
 from registry import errors as registry_errors
 from registry.record import Record
@@ -41,6 +42,7 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.TargetNotRunning: "target-not-running",
     errors.TargetStatus: "target-status",
     errors.SpoolUnwritable: "spool-unwritable",
+    DatabaseUnusable: "spool-unwritable",
     errors.JournalUnwritable: "journal-unwritable",
     errors.DeliveryUnknown: "target-unknown",
 }

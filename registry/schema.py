@@ -194,14 +194,19 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError as error:
-        raise ConfigInvalid(path, "is nested too deeply") from error
+        raise ConfigInvalid(path, "is nested too deeply", line=_broken(text)) from error
     except ValueError as error:
-        why = str(error)
-        place = re.search(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$", why)
-        if place is None:
-            raise ConfigInvalid(path, f"is not TOML: {why}") from error
-        line = int(place[1]) if place[1] else text.count("\n") + 1
-        raise ConfigInvalid(path, f"is not TOML: {why[: place.start()]}", line=line) from error
+        why, _, place = str(error).partition(" (at ")
+        # A text or list that is never closed is reported at the end; it begins elsewhere.
+        told = re.match(r"line ([0-9]+)", place)
+        line = int(told[1]) if told else _broken(text)
+        raise ConfigInvalid(path, f"is not TOML: {why}", line=line) from error
+
+
+def _broken(text: str) -> int:
+    """The line where the first statement begins that does not parse."""
+    lines = [line + "\n" for line in text.split("\n")]
+    return _whole_head(lines, len(lines)) + 1
 
 
 def _target(path: str, text: str, name: str, file: File) -> list[Any]:

@@ -9,7 +9,6 @@ from carrier.errors import CarrierError
 from dispatch import aim, journal, keep, render
 from dispatch.cli.commands import say, this_house, write_lines
 from dispatch.cli.commands import show as print_object
-from dispatch.database import DatabaseUnusable
 from dispatch.errors import DeliveryUnknown, DispatchError
 from dispatch.judge import class_of_error
 from dispatch.result import Result
@@ -23,7 +22,7 @@ from registry.record import fields
 from registry.rows import probe, read_rows
 from registry.targets import load_config
 
-REFUSALS = (RegistryError, CarrierError, DispatchError, DatabaseUnusable)
+REFUSALS = (RegistryError, CarrierError, DispatchError)
 
 
 def resolve(address: str, *, as_object: bool) -> int:

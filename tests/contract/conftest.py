@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.contract.installed import Kissed
-    from tests.contract.rig import Session, Terminal
-    from tests.fakes.messages_api import Asked
+    from tests.contract.sessions import Session, Terminal
+    from tests.fakes.messages_script import Asked
 
 TABLE = pytest.StashKey[list[tuple[str, ...]]]()
 HEAD = ("scenario", "verdict", "proof", "carrier requests", "seconds to the model's input")
@@ -81,7 +81,7 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """The table of what was seen on the real binary."""
-    rows = sorted(config.stash.setdefault(TABLE, []))
+    rows: list[tuple[str, ...]] = sorted(config.stash.setdefault(TABLE, []))
     if rows:
         widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
         terminalreporter.section("contract")

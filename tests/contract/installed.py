@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.contract.rig import eventually
+from tests.contract.sessions import eventually
 
 if TYPE_CHECKING:
-    from tests.contract.rig import Json, Rig
+    from tests.contract.rig import Rig
+    from tests.contract.sessions import Json
 
 # What a shim does before it becomes the real binary; `$settings` is the carrier's settings file.
 WAIT = 'touch "$0.here"; until [ -e "$0.go" ]; do sleep 0.02; done'

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.contract.installed import NO_HOOK, NO_PYTHON, WAIT
-from tests.contract.rig import eventually
-from tests.fakes.messages_api import Rule, use
+from tests.contract.sessions import eventually
+from tests.fakes.messages_script import Rule, use
 
 if TYPE_CHECKING:
     from tests.contract.conftest import Scene
-    from tests.contract.rig import Terminal
+    from tests.contract.sessions import Terminal
 
 pytestmark = pytest.mark.contract
 

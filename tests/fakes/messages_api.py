@@ -7,106 +7,28 @@ appended to a JSONL log, so "in the model's input" means "in this log".
 from __future__ import annotations
 
 import json
-import re
 import threading
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+from tests.fakes.messages_script import (
+    Asked,
+    Json,
+    Rule,
+    Step,
+    error_of,
+    events_of,
+    object_in,
+    session_in,
+    turn_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
-
-Json = dict[str, Any]
-USAGE = {"input_tokens": 10, "output_tokens": 5}
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one request gets: blocks, or an error *status*, after *delay* seconds."""
-
-    blocks: tuple[Json, ...] = ({"type": "text", "text": "ok"},)
-    delay: float = 0.0
-    status: int = 200
-    error: str = "api_error"
-    drop: bool = False  # close the connection without a word
-
-    @property
-    def stop_reason(self) -> str:
-        """Why the model stopped: `tool_use` as soon as one block is one."""
-        uses = any(block["type"] == "tool_use" for block in self.blocks)
-        return "tool_use" if uses else "end_turn"
-
-
-def say(text: str, *, delay: float = 0.0) -> Step:
-    """The model says *text* and ends its turn."""
-    return Step(blocks=({"type": "text", "text": text},), delay=delay)
-
-
-def use(tool: str, arguments: Json, *, delay: float = 0.0) -> Step:
-    """The model calls *tool* once."""
-    return Step(blocks=({"type": "tool_use", "name": tool, "input": arguments},), delay=delay)
-
-
-def fail(status: int, error: str = "api_error") -> Step:
-    """The API answers with *status* and an error body."""
-    return Step(status=status, error=error)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """When *step* is said: every condition given must hold, at most *times* times."""
-
-    step: Step
-    says: str = ""  # a regular expression on the text of the last user turn
-    session: str = ""
-    after_tool: bool | None = None  # the last user turn is (not) the result of a tool
-    times: int | None = None
-
-    def fits(self, asked: Asked) -> bool:
-        """Whether *asked* meets every condition of this rule."""
-        return (
-            self.times != 0
-            and self.session in ("", asked.session)
-            and self.after_tool in (None, asked.after_tool)
-            and re.search(self.says, asked.says) is not None
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request for a model turn, as it arrived."""
-
-    at: float
-    path: str
-    session: str | None
-    body: Json
-    answered: bool = True  # False: not a model turn (a look, a count)
-
-    @property
-    def input(self) -> str:
-        """All the text that the model would read, system blocks included."""
-        return "\n".join([_text(self.body.get("system")), *map(_text_of_turn, self._turns())])
-
-    @property
-    def says(self) -> str:
-        """The text of the last user turn."""
-        return _text_of_turn(self._last_user())
-
-    @property
-    def after_tool(self) -> bool:
-        """Whether the last user turn carries a tool's result."""
-        content = self._last_user().get("content")
-        return isinstance(content, list) and any(b.get("type") == "tool_result" for b in content)
-
-    def _turns(self) -> list[Json]:
-        return list(self.body.get("messages") or [])
-
-    def _last_user(self) -> Json:
-        users = [turn for turn in self._turns() if turn.get("role") == "user"]
-        return users[-1] if users else {}
 
 
 class MessagesApi:
@@ -215,13 +137,13 @@ class _Exchange(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """No catalogue here."""
         self._look()
-        self._object(404, _error("not_found_error"))
+        self._object(404, error_of("not_found_error"))
 
     def do_POST(self) -> None:
         """A model turn, or one of the few calls around it."""
-        body = _object(self._body())
+        body = object_in(self._body())
         path = self.path.partition("?")[0]
-        session = _session(body, self.headers.get("x-claude-code-session-id"))
+        session = session_in(body, self.headers.get("x-claude-code-session-id"))
         turn = path == "/v1/messages"
         step = self.server.api.take(Asked(time.time(), self.path, session, body, answered=turn))
         if path == "/v1/messages/count_tokens":
@@ -229,7 +151,7 @@ class _Exchange(BaseHTTPRequestHandler):
         elif turn:
             self._answer(step, body)
         else:
-            self._object(404, _error("not_found_error"))
+            self._object(404, error_of("not_found_error"))
 
     def _look(self) -> None:
         self.server.api.take(Asked(time.time(), self.path, None, {}, answered=False))
@@ -239,11 +161,11 @@ class _Exchange(BaseHTTPRequestHandler):
         if step.drop:
             self.close_connection = True
         elif step.status != 200:
-            self._object(step.status, _error(step.error))
+            self._object(step.status, error_of(step.error))
         elif body.get("stream"):
             self._stream(step, body)
         else:
-            self._object(200, _turn(step, body))
+            self._object(200, turn_of(step, body))
 
     def _stream(self, step: Step, body: Json) -> None:
         self.send_response(200)
@@ -252,7 +174,7 @@ class _Exchange(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         with suppress(OSError):
-            for event in _events(_turn(step, body)):
+            for event in events_of(turn_of(step, body)):
                 self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
 
@@ -274,82 +196,3 @@ class _Exchange(BaseHTTPRequestHandler):
             self.rfile.readline()
         self.rfile.readline()
         return b"".join(parts)
-
-
-def _turn(step: Step, body: Json) -> Json:
-    unique = time.monotonic_ns()
-    blocks = [
-        {**block, "id": f"toolu_{unique}_{at}"} if block["type"] == "tool_use" else block
-        for at, block in enumerate(step.blocks)
-    ]
-    return {
-        "id": f"msg_{unique}",
-        "type": "message",
-        "role": "assistant",
-        "model": body.get("model", "stub"),
-        "content": blocks,
-        "stop_reason": step.stop_reason,
-        "stop_sequence": None,
-        "usage": {**USAGE, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0},
-    }
-
-
-def _events(turn: Json) -> list[Json]:
-    events: list[Json] = [
-        {"type": "message_start", "message": {**turn, "content": [], "stop_reason": None}}
-    ]
-    for at, block in enumerate(turn["content"]):
-        empty, delta = _opened(block)
-        events += [
-            {"type": "content_block_start", "index": at, "content_block": empty},
-            {"type": "content_block_delta", "index": at, "delta": delta},
-            {"type": "content_block_stop", "index": at},
-        ]
-    ending = {"stop_reason": turn["stop_reason"], "stop_sequence": None}
-    used = {"output_tokens": USAGE["output_tokens"]}
-    return [
-        *events,
-        {"type": "message_delta", "delta": ending, "usage": used},
-        {"type": "message_stop"},
-    ]
-
-
-def _opened(block: Json) -> tuple[Json, Json]:
-    if block["type"] == "tool_use":
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-        return {**block, "input": {}}, delta
-    return {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
-
-
-def _error(kind: str) -> Json:
-    return {"type": "error", "error": {"type": kind, "message": "said by the stub"}}
-
-
-def _object(raw: bytes) -> Json:
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _session(body: Json, header: str | None) -> str | None:
-    if header:
-        return header
-    user = str((body.get("metadata") or {}).get("user_id") or "")
-    found = re.search(r"session_(?:id\W+)?([0-9a-f-]{36})", user)
-    return found[1] if found else None
-
-
-def _text_of_turn(turn: Json) -> str:
-    return _text(turn.get("content"))
-
-
-def _text(content: object) -> str:
-    """All text in *content*: a string, or blocks that may hold results of tools."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = [b.get("text") or _text(b.get("content")) for b in content if isinstance(b, dict)]
-    return "\n".join(part for part in parts if part)

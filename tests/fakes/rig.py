@@ -94,7 +94,7 @@ class Rig:
 
     def runs(self) -> list[dict[str, Any]]:
         """What the fake claude recorded of each of its runs."""
-        return claude.runs(self.claude)
+        return claude.log_of(self.claude, "start")
 
     def command(self, *words: str) -> list[str]:
         """The argv of the real command, as installed beside this interpreter or from the tree."""

@@ -6,12 +6,13 @@ import http.client
 import json
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.fakes.messages_api import MessagesApi, Rule, Step, fail, say, use
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.messages_script import Rule, Step, fail, say, use
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ class Client:
         assert where.hostname == "127.0.0.1"
         self.conn = http.client.HTTPConnection(where.hostname, where.port or 0, timeout=5)
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -203,6 +204,6 @@ def test_waiting_ends_with_the_request_or_in_time(api: MessagesApi) -> None:
         later.start()
         assert api.wait_for("it is", within=5, session=SESSION).says == "here it is"
         later.join()
-    with pytest.raises(AssertionError, match="'never' within 0.05 s"):
+    with pytest.raises(AssertionError, match=r"'never' within 0\.05 s"):
         api.wait_for("never", within=0.05)
     assert len(api.inputs_with("here")) == 1

@@ -170,7 +170,9 @@ def test_a_ticket_is_not_bound_yet(address: str) -> None:
     assert "TK REQUIRED" in str(caught.value)
 
 
-@pytest.mark.parametrize("address", ["TK-", "TK-x", "TK-1-fix", "TK-١", "11665"])
+@pytest.mark.parametrize(
+    "address", ["TK-", "TK-x", "TK-1-fix", "TK-\N{ARABIC-INDIC DIGIT ONE}", "11665"]
+)
 def test_what_only_looks_like_a_ticket_is_a_name(address: str) -> None:
     """A ticket is matched whole."""
     assert found(address, replace(ROW, name=address)).route == "name"

@@ -295,8 +295,8 @@ def test_a_folder_that_others_may_write_is_not_trusted(home: Home) -> None:
 def test_a_snapshot_hit_loads_neither_pydantic_nor_toml(home: Home) -> None:
     """The path of a kiss pays for the configuration once, not every time."""
     home.load(WHOLE)
+    path = f"import sys\nsys.path[:0] = [{str(ROOT)!r}]\n"
     program = (
-        "import sys\n"
         "from registry.home import find_places\n"
         "from registry.targets import load_config\n"
         f"env = {{'HOME': '/home/u', 'ZDO_CONFIG': {str(home.file)!r},"

@@ -1,0 +1,286 @@
+"""The fake session is like the real one: in its files, its rows, its notices and its rules."""
+
+import hashlib
+import json
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from registry.processes import Processes
+from registry.rows import key_of, read_rows
+from tests.fakes.door import LONGEST_FRAME, REASONS, FakeDoor
+from tests.fakes.envelopes import MSG, P, T, recorded, recorded_rows, shape
+
+READ_S = 5
+
+
+def frame(**changes: Any) -> bytes:
+    """The recorded frame for the fake session with *changes*."""
+    plain = recorded_rows("frames-zdo.jsonl")[1] | {"session_id": T, "msg_id": MSG}
+    return json.dumps(plain | changes).encode() + b"\n"
+
+
+def speak(door: FakeDoor, *frames: bytes) -> bytes:
+    """Write *frames*, half-close and read to the end."""
+    with socket.socket(socket.AF_UNIX) as conn:
+        conn.settimeout(READ_S)
+        conn.connect(door.socket)
+        conn.sendall(b"".join(frames))
+        conn.shutdown(socket.SHUT_WR)
+        return conn.recv(100)
+
+
+class Listener:
+    """A reply socket of this process."""
+
+    def __init__(self, folder: str):
+        os.makedirs(folder, exist_ok=True)
+        self.path = f"{folder}/{os.getpid()}.sock"
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(self.path)
+        self.socket.listen()
+        self.socket.settimeout(READ_S)
+
+    def __enter__(self) -> "Listener":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+        os.unlink(self.path)
+
+    def notice(self) -> dict[str, Any]:
+        """The next one."""
+        conn, _ = self.socket.accept()
+        with conn, conn.makefile() as file:
+            found = json.loads(file.readline())
+        assert isinstance(found, dict)
+        return found
+
+
+def test_it_registers_like_a_session(tmp_path: Path) -> None:
+    """Row, key and socket in the recorded shape, under its own pid; all gone at its end."""
+    name = "registry-row-interactive-idle.json"
+    with FakeDoor(str(tmp_path), name="w-48", cwd="/home/u/w_busy") as door:
+        row = json.loads(Path(door.row_file).read_bytes())
+        found = read_rows(str(tmp_path), Processes()).rows
+        digest = hashlib.sha256(door.socket.encode()).hexdigest()
+        key_file = tmp_path / "sessions" / f"{door.pid}.{digest}.key"
+
+        assert [(door.pid, T, "w-48", "idle")] == [
+            (each.pid, each.session_id, each.name, each.status) for each in found
+        ]
+        assert key_of(str(tmp_path), found[0]) == door.token
+        assert list(json.loads(key_file.read_bytes())) == ["peerToken", "procStart", "pidDomain"]
+        assert stat.S_ISSOCK(os.lstat(door.socket).st_mode)
+        assert os.path.basename(os.path.dirname(door.socket)) == "cc-socks"
+    assert list(row)[:4] == ["pid", "sessionId", "cwd", "startedAt"], name
+    assert [] == os.listdir(tmp_path / "sessions")
+    assert not os.path.lexists(door.socket)
+
+
+def test_its_script_is_followed_while_it_runs(tmp_path: Path) -> None:
+    """Status, name, id and registration change in the row, as soon as `change` returns."""
+    with FakeDoor(str(tmp_path)) as door:
+        door.change(status="waiting", waiting_for="permission prompt", name="n", session_id=P)
+        row = json.loads(Path(door.row_file).read_bytes())
+        door.change(status=None, waiting_for=None, token=False)
+        plain = json.loads(Path(door.row_file).read_bytes())
+        door.change(registered=False)
+
+        assert (row["status"], row["waitingFor"]) == ("waiting", "permission prompt")
+        assert (row["name"], row["sessionId"]) == ("n", P)
+        assert not plain.keys() & {"status", "waitingFor"}
+        assert [] == os.listdir(tmp_path / "sessions")
+
+
+@pytest.mark.parametrize(
+    ("way", "name"),
+    [("surface", "transcript-idle-delivery.jsonl"), ("busy", "transcript-busy-delivery.jsonl")],
+)
+def test_its_transcript_has_the_recorded_shape(tmp_path: Path, way: str, name: str) -> None:
+    """Every row, name by name, type by type; with the token also `verifiedLocal`."""
+    with FakeDoor(str(tmp_path), accept=way) as door:
+        auth = json.dumps({"type": "auth", "token": door.token}).encode() + b"\n"
+        assert speak(door, auth, frame()) == b""
+        rows = door.rows()
+
+    assert shape(rows) == shape(recorded_rows(name))
+    origin = rows[-1].get("attachment", rows[-1])["origin"]
+    assert (origin["msg_id"], origin["verifiedPeerPid"]) == (MSG, os.getpid())
+
+
+@pytest.mark.parametrize("then", ["delivered", "denied", "expired"])
+def test_its_hold_has_the_recorded_shape(tmp_path: Path, then: str) -> None:
+    """The notices, in shape and word for word in their reasons, and the row of the transcript."""
+    told = recorded_rows("receipts.jsonl")
+    with FakeDoor(str(tmp_path), accept="hold", hold_then=then, hold_after=0.01) as door:
+        with Listener(door.socks) as listener:
+            speak(door, frame(**{"from": f"uds:{listener.path}"}))
+            held, last = listener.notice(), listener.notice()
+        assert all(each["hung_up"] for each in door.notices(2))
+        rows = door.rows()
+
+    assert shape(held) == shape(told[0])
+    assert (held["status"], last["status"]) == ("held", then)
+    assert {each["reason"] for each in told if each["status"] == then} == {last["reason"]}
+    assert held["reason"] == told[0]["reason"] == REASONS["held"]
+    assert shape(rows[0]) == shape(recorded_rows("transcript-held.jsonl")[0])
+    assert (then == "delivered") == any(row["type"] == "user" for row in rows)
+
+
+def test_its_refusal_has_the_recorded_shape(tmp_path: Path) -> None:
+    """`expired` with the detail `refused`, and nothing in the transcript."""
+    with FakeDoor(str(tmp_path), accept="refuse") as door, Listener(door.socks) as listener:
+        speak(door, frame(**{"from": f"uds:{listener.path}"}))
+        notice = listener.notice()
+        rows = door.rows()
+
+    told = json.loads(recorded("receipt-refused.json"))
+    assert shape(notice) == shape(told)
+    assert (notice["status_detail"], notice["reason"]) == ("refused", told["reason"])
+    assert rows == []
+
+
+def test_its_inbox_has_the_real_limits(tmp_path: Path) -> None:
+    """30 lines at once for a sender, and no text twice; both told by a notice."""
+    with FakeDoor(str(tmp_path), limits=True) as door, Listener(door.socks) as listener:
+        mine = f"uds:{listener.path}"
+        for number in range(31):
+            content = {"role": "user", "content": f"{number}"}
+            speak(door, frame(**{"from": mine, "message": content}))
+        burst = listener.notice()
+        fresh = frame(**{"from": "another"})
+        speak(door, fresh)
+        speak(door, fresh)
+        fates = [call["fates"] for call in door.calls(33)]
+
+    assert (burst["status"], burst["drop_reason"]) == ("dropped", "rate-limited")
+    assert burst["dropped_msg_ids"] == [MSG]
+    assert fates == [["surface"]] * 30 + [["dropped"], ["surface"], ["dropped"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "fate"),
+    [
+        (frame(session_id=P), "session-mismatch"),
+        (b"not json\n", "malformed"),
+        (frame(type="assistant"), "malformed"),
+        (frame(message={"role": "user", "content": ""}), "malformed"),
+        (frame(message={"role": "user", "content": ["x"]}), "malformed"),
+        (b"[]\n", "malformed"),
+    ],
+)
+def test_it_drops_silently_what_the_real_one_drops(
+    tmp_path: Path, content: bytes, fate: str
+) -> None:
+    """EOF looks the same as ever, and the transcript stays empty."""
+    with FakeDoor(str(tmp_path)) as door:
+        assert speak(door, content) == b""
+        assert [[fate]] == [call["fates"] for call in door.calls(1)]
+        assert door.rows() == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        frame(msgV=99),
+        frame(message={"role": "assistant", "content": "x"}),
+        frame()[:-1],
+        frame(session_id=None),
+        frame(message={"role": "user", "content": "x" * (LONGEST_FRAME - 1000)}),
+    ],
+)
+def test_it_accepts_what_the_real_one_accepts(tmp_path: Path, content: bytes) -> None:
+    """Another version, another role, no newline, no pin, nearly the longest line."""
+    with FakeDoor(str(tmp_path)) as door:
+        speak(door, content)
+        assert [["surface"]] == [call["fates"] for call in door.calls(1)]
+
+
+def test_it_hangs_up_on_a_line_that_is_too_long(tmp_path: Path) -> None:
+    """No receipt, no EOF in order."""
+    with FakeDoor(str(tmp_path)) as door, socket.socket(socket.AF_UNIX) as conn:
+        conn.connect(door.socket)
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            conn.sendall(b"x" * (2 * LONGEST_FRAME))
+        assert [["too-long"]] == [call["fates"] for call in door.calls(1)]
+
+
+@pytest.mark.parametrize("address", ["zdo", "uds:{folder}/x/{pid}.sock", "uds:{socks}/none.sock"])
+def test_it_notifies_only_a_reply_socket_in_its_place(tmp_path: Path, address: str) -> None:
+    """A free word, another folder, nobody there: no notice, the door goes on."""
+    with FakeDoor(str(tmp_path), accept="refuse") as door:
+        mine = address.format(folder=door.base, socks=door.socks, pid=os.getpid())
+        speak(door, frame(**{"from": mine}))
+        door.change(accept="surface")
+        speak(door, frame())
+        assert len(door.calls(2)) == 2
+        assert door.notices() == []
+
+
+def test_it_notifies_only_the_process_that_wrote(tmp_path: Path) -> None:
+    """A listener of another process gets nothing."""
+    with FakeDoor(str(tmp_path), accept="refuse") as door:
+        with FakeDoor(str(tmp_path), socks=door.socks) as other:
+            speak(door, frame(**{"from": f"uds:{other.socket}"}))
+            door.calls(1)
+        assert door.notices() == []
+
+
+def test_it_records_who_wrote(tmp_path: Path) -> None:
+    """Peer pid, its ancestry up to the first process, the auth line, the frames."""
+    with FakeDoor(str(tmp_path)) as door:
+        speak(door, b'{"type":"auth","token":"wrong"}\n', frame())
+        (call,) = door.calls(1)
+
+    assert (call["peer_pid"], call["auth"]) == (os.getpid(), "wrong")
+    assert call["ancestry"][0]["pid"] == os.getpid()
+    assert call["ancestry"][1]["pid"] == os.getppid()
+    assert door.session_id == call["frames"][1]["session_id"]
+    assert call["at"] <= call["frame_at"]
+
+
+def test_it_clears_its_session_at_a_connection(tmp_path: Path) -> None:
+    """As `/clear` in that very moment: the pin no longer fits."""
+    with FakeDoor(str(tmp_path), clear_to=P) as door:
+        speak(door, frame())
+        row = json.loads(Path(door.row_file).read_bytes())
+        assert [["session-mismatch"]] == [call["fates"] for call in door.calls(1)]
+    assert row["sessionId"] == P
+
+
+@pytest.mark.parametrize("when", ["before-accept", "at-accept", "during", "after-read"])
+def test_it_dies_when_it_is_told(tmp_path: Path, when: str) -> None:
+    """Row and socket stay behind, as after SIGKILL."""
+    with FakeDoor(str(tmp_path), die=when) as door:
+        try:
+            speak(door, frame(message={"role": "user", "content": "x" * 9000}))
+        except OSError:
+            assert when != "after-read"
+        assert door.process.wait(5) == 9
+        assert os.path.exists(door.row_file)
+        assert os.path.exists(door.socket)
+
+
+def test_it_holds_back_the_end(tmp_path: Path) -> None:
+    """No EOF for a script that says so; a silent caller is still heard."""
+    with FakeDoor(str(tmp_path), eof_after=None) as door, socket.socket(socket.AF_UNIX) as conn:
+        conn.settimeout(0.05)
+        conn.connect(door.socket)
+        conn.sendall(frame())
+        conn.shutdown(socket.SHUT_WR)
+        door.calls(1)
+        with pytest.raises(TimeoutError):
+            conn.recv(1)
+
+
+def test_a_script_with_an_unknown_word_is_refused(tmp_path: Path) -> None:
+    """A misspelt behaviour must not pass as the plain one."""
+    door = FakeDoor(str(tmp_path), acept="hold")
+    with pytest.raises(AssertionError, match="did not start"):
+        door.__enter__()
+    door.process.communicate(timeout=5)
