@@ -118,7 +118,8 @@ def _absolute(path: str, home: str) -> str:
         path = home + path[1:]
     if not path.startswith("/"):
         path = (_cwd() or "/") + "/" + path
-    return os.path.normpath(path)
+    # Two leading slashes would stay two: POSIX lets them mean another root.
+    return os.path.normpath("/" + path.lstrip("/"))
 
 
 def _cwd() -> str | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.contract.sessions import Session, Terminal
     from tests.fakes.messages_script import Asked
 
-TABLE = pytest.StashKey[list[tuple[str, ...]]]()
+TABLE: pytest.StashKey[list[tuple[str, ...]]] = pytest.StashKey()
 HEAD = ("scenario", "verdict", "proof", "carrier requests", "seconds to the model's input")
 NOWHERE = 1.0  # seconds after which an idle target would long have asked its model
 
@@ -81,11 +81,11 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """The table of what was seen on the real binary."""
-    rows: list[tuple[str, ...]] = sorted(config.stash.setdefault(TABLE, []))
+    rows = config.stash.setdefault(TABLE, [])
     if rows:
         widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
         terminalreporter.section("contract")
-        for row in (HEAD, *rows):
+        for row in (HEAD, *sorted(rows)):
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
             terminalreporter.write_line(" | ".join(cells).rstrip())
 

@@ -44,6 +44,11 @@ class Kissed:
     requests: int  # model turns that the postbox asked for
 
     @property
+    def delivery(self) -> str:
+        """The delivery's id."""
+        return str(self.verdict["delivery_id"])
+
+    @property
     def told(self) -> tuple[int, Any, Any, int]:
         """Exit, class, proof and the carrier's requests: what every test asserts."""
         return self.exit, self.verdict["class"], self.verdict["proof"], self.requests
@@ -74,6 +79,11 @@ class Call:
         self._zdo, self._postbox, self._child = zdo, postbox, child
         self._asked_before = zdo.asked_by(postbox)
         self._began = time.time()
+
+    def kill(self) -> None:
+        """SIGKILL to the dispatcher, and to it alone."""
+        self._child.kill()
+        self._child.communicate(timeout=5)
 
     def result(self) -> Kissed:
         """The verdict; AssertionError when there is none within a minute."""
@@ -157,9 +167,9 @@ class Zdo:
         """Call `zdo kiss` and wait for its verdict."""
         return self.call(address, line, *options, cwd=cwd, shim=shim).result()
 
-    def verify(self, kissed: Kissed) -> Json:
-        """What `zdo verify` says of *kissed* now."""
-        argv = [*zdo_command(), "verify", "--json", kissed.verdict["delivery_id"]]
+    def verify(self, delivery: str) -> Json:
+        """What `zdo verify` says of *delivery* now."""
+        argv = [*zdo_command(), "verify", "--json", delivery]
         run = subprocess.run(
             argv, env=self.env(), capture_output=True, text=True, timeout=20, check=False
         )

@@ -118,6 +118,11 @@ class Rig:
                 found[int(path.stem)] = json.loads(path.read_bytes())
         return found
 
+    def ears(self) -> set[str]:
+        """The sockets beside the doors that no session registered: somebody awaits a notice."""
+        rows = {path.stem for path in (self.config / "sessions").glob("*.json")}
+        return {path.stem for path in self.runtime.glob("cc-socks/*.sock")} - rows
+
     def row(self, session: Session) -> Json:
         """The row of *session*, once there is one."""
         return eventually(f"a row of {session.pid}", lambda: self.rows().get(session.pid))

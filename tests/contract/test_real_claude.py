@@ -94,7 +94,7 @@ def test_a_busy_target_reads_the_line_when_its_tool_ends(scene: Scene) -> None:
     scene.note("busy (Bash sleeps 4 s)", kissed, scene.once(target))
     assert ENQUEUED == kissed.told, kissed
     assert ([], "busy") == (early, kissed.verdict["target"]["status"])
-    eventually("verify sees it", lambda: scene.zdo.verify(kissed)["proof"] == "surfaced")
+    eventually("verify sees it", lambda: scene.zdo.verify(kissed.delivery)["proof"] == "surfaced")
 
 
 def test_a_waiting_target_keeps_its_dialog_open(scene: Scene) -> None:
@@ -211,17 +211,21 @@ def test_a_postbox_that_somebody_opened_is_left_alone(scene: Scene, idle: Termin
     scene.never()
 
 
-@pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize(
     ("scenario", "before"),
     [("hook gone from the settings", NO_HOOK), ("hook without its python", NO_PYTHON)],
 )
-def test_a_broken_hook_costs_no_request(scene: Scene, scenario: str, before: str) -> None:
+def test_a_broken_hook_costs_no_request(
+    scene: Scene, idle: Terminal, scenario: str, before: str
+) -> None:
     """The prompt meets no model, for the carrier reaches none; nothing is delivered."""
-    kissed = scene.zdo.kiss("fable", scene.line, shim=scene.zdo.shim(before))
+    postbox = scene.rig.postbox(scene.zdo.postbox_folder)
+    scene.zdo.target("hookless", scene.rig.session_id(idle), postbox)
+
+    kissed = scene.zdo.kiss("hookless", scene.line, shim=scene.zdo.shim(before))
 
     scene.note(scenario, kissed)
-    assert (76, "wrapper-not-run", "none", 0) == kissed.told, kissed
+    assert kissed.told == (76, "wrapper-not-run", "none", 0), kissed
     scene.never()
 
 

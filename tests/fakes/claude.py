@@ -111,7 +111,7 @@ def install(folder, name="claude", **behaviour):
     # Renamed into place: a running copy must not be written to.
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(program)
-    os.chmod(path + ".new", 0o755)
+    os.chmod(path + ".new", 0o700)
     os.rename(path + ".new", path)
     return path
 

@@ -6,8 +6,8 @@ import json
 import sys
 import time
 
-from tests.fakes.rig import P, Rig, Said
 from tests.fakes.door import T
+from tests.fakes.rig import P, Rig, Said
 
 WIDTH = 100
 
@@ -24,8 +24,16 @@ def main() -> int:
         ]
         door.change(status="busy", accept="busy", surface_after=0.05)
         right += [
-            kiss(rig, "2. The target is busy", "fable", "the schema changed", ("delivered-start", 0)),
-            kiss(rig, "3. Target and postbox are one session", "itself", "hi", ("carrier-misbound", 2)),
+            kiss(
+                rig, "2. The target is busy", "fable", "the schema changed", ("delivered-start", 0)
+            ),
+            kiss(
+                rig,
+                "3. Target and postbox are one session",
+                "itself",
+                "hi",
+                ("carrier-misbound", 2),
+            ),
         ]
         print(f"What the door read: {door.lines()}")
         print(f"Carrier runs: {len(rig.runs())}, each resumed P, none resumed T.")
@@ -49,7 +57,9 @@ def kiss(rig: Rig, title: str, address: str, line: str, expected: tuple[str, int
 def tell(said: Said) -> None:
     """Both ids, the receipt and the verdict of one kiss."""
     found = said.json
-    print(f"target   {found['target']['session_id']} ({found['target']['status'] or 'not running'})")
+    print(
+        f"target   {found['target']['session_id']} ({found['target']['status'] or 'not running'})"
+    )
     print(f"carrier  {found['carrier']['session_id']}, answered as", end=" ")
     print(found["carrier"]["result_session_id"] or "nobody: nothing was started")
     print(f"receipt  {json.dumps(found['receipt']) if found['receipt']['msg_id'] else 'none'}")

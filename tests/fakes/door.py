@@ -26,6 +26,7 @@ from typing import Any, Self
 T = "388e03f6-0000-4000-8000-000000000001"
 LONGEST_FRAME = 1_048_576
 IDLE_S = 30.0
+HANG_UP_S = 5.0
 BURST, REFILL_S, SAME_TEXT_S = 30, 2.0, 30.0
 TICK_S = 0.01
 
@@ -315,6 +316,8 @@ class Session:
         self.started = int(time.time() * 1000)
         self.callers: dict[int, Caller] = {}
         self.due: list[tuple[float, Any]] = []
+        self.told: list[tuple[socket.socket, dict[str, Any], float]] = []
+        self.kept: list[Caller] = []  # never hung up on
         self.seen: dict[str, list[float]] = {}  # by sender: when its lines came
         self.texts: dict[tuple[str, str], float] = {}
         self.stamp: object = None
@@ -424,6 +427,7 @@ class Session:
         self.due = [task for task in self.due if task[0] > now]
         for _, act in sorted(ready, key=lambda task: task[0]):
             act()
+        self._see_who_hung_up(now)
         for fd, caller in list(self.callers.items()):
             if caller.quiet_until is not None and caller.quiet_until <= now:
                 self.hang_up(self.callers.pop(fd))
@@ -461,6 +465,7 @@ class Session:
         if self.script["die"] == "after-read":
             self.die(caller)
         self.write_log(caller)
+        self.kept.append(caller)
         self.later(self.script["eof_after"], caller.conn.close)
 
     def write_log(self, caller: Caller) -> None:
@@ -589,18 +594,33 @@ class Session:
         notice["reason"] = REASONS[told.get("status_detail", told["status"])]
         notice |= {"from": f"uds:{self.path}", "orig_msg_id": frame["msg_id"], "msgV": 1}
         notice["msg_id"] = str(uuid.uuid4())
-        with socket.socket(socket.AF_UNIX) as conn:
-            conn.settimeout(1)
-            try:
-                conn.connect(path)
-                if peer_of(conn)[0] != caller.pid:
-                    return
-                conn.sendall(json.dumps(notice, separators=(",", ":")).encode() + b"\n")
-                conn.shutdown(socket.SHUT_WR)
-                hung_up = conn.recv(1) == b""
-            except OSError:
+        conn = socket.socket(socket.AF_UNIX)
+        conn.settimeout(1)
+        try:
+            conn.connect(path)
+            if peer_of(conn)[0] != caller.pid:
                 return
-        self.note("notice", {"notice": notice, "hung_up": hung_up})
+            conn.sendall(json.dumps(notice, separators=(",", ":")).encode() + b"\n")
+            conn.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+        conn.settimeout(0)
+        self.told.append((conn, notice, time.monotonic() + HANG_UP_S))
+
+    def _see_who_hung_up(self, now: float) -> None:
+        for each in list(self.told):
+            conn, notice, until = each
+            try:
+                hung_up = conn.recv(1) == b""
+            except BlockingIOError:
+                if now < until:
+                    continue
+                hung_up = False
+            except OSError:
+                hung_up = True
+            self.told.remove(each)
+            conn.close()
+            self.note("notice", {"notice": notice, "hung_up": hung_up})
 
 
 def _content(frame: Any) -> str | None:

@@ -97,10 +97,7 @@ class Rig:
         return claude.log_of(self.claude, "start")
 
     def command(self, *words: str) -> list[str]:
-        """The argv of the real command, as installed beside this interpreter or from the tree."""
-        installed = Path(sys.executable).parent / "zdo"
-        if installed.exists():
-            return [str(installed), *words]
+        """The argv of the command, run from the tree that this file stands in."""
         code = "from dispatch.cli.main import main; main()"
         code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}"
         return [sys.executable, "-c", code, *words]

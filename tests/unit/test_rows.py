@@ -184,7 +184,16 @@ def test_odd_things_among_the_rows_never_hang(registry: FakeRegistry) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["x.json", "0.json", "007.json", "-1.json", ".json", "٣.json", "9" * 11 + ".json"]
+    "name",
+    [
+        "x.json",
+        "0.json",
+        "007.json",
+        "-1.json",
+        ".json",
+        "\N{ARABIC-INDIC DIGIT THREE}.json",
+        "9" * 11 + ".json",
+    ],
 )
 def test_a_file_not_named_after_a_pid_is_no_row(registry: FakeRegistry, name: str) -> None:
     """Only a plain positive number names a process."""

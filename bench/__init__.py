@@ -1,0 +1,1 @@
+"""Timings as ratios, all taken interleaved in one run."""

@@ -1,0 +1,49 @@
+"""Builds the wheel and looks into it: three packages, one command, nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TOP_LEVEL = {"registry", "carrier", "dispatch"}
+
+
+def build_wheel(folder: Path) -> Path:
+    """The wheel of this tree, built into *folder* with the tools already installed."""
+    argv = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*argv, str(ROOT)], check=True, stdout=subprocess.DEVNULL)
+    (wheel,) = folder.glob("zdo-*.whl")
+    return wheel
+
+
+def top_level(wheel: Path) -> set[str]:
+    """The first names of everything in *wheel* that is not its metadata."""
+    names = {name.split("/", 1)[0] for name in zipfile.ZipFile(wheel).namelist()}
+    return {name for name in names if not name.endswith(".dist-info")}
+
+
+def main() -> int:
+    """Build, look, and try the command of the wheel alone; 0 when all is as it should be."""
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build_wheel(Path(folder))
+        found = top_level(wheel)
+        if found != TOP_LEVEL:
+            print(f"the wheel holds {sorted(found)}, not {sorted(TOP_LEVEL)}")
+            return 1
+        python = Path(folder) / "venv" / "bin" / "python"
+        subprocess.run([sys.executable, "-m", "venv", Path(folder) / "venv"], check=True)
+        pip = [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel]
+        subprocess.run(pip, check=True)
+        said = subprocess.run(
+            [python.parent / "zdo", "--version"], check=True, capture_output=True, text=True
+        )
+        print(f"{wheel.name}: {', '.join(sorted(found))}; {said.stdout.strip()} runs from it")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""`make mutation`: each fault put into a copy of the tree must turn at least one test red."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.mutation.faults import FAULTS, Fault
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("registry", "carrier", "dispatch", "tests", "pyproject.toml", "USAGE.md", "README.md")
+NOT_COPIED = shutil.ignore_patterns("__pycache__", "contract")
+
+
+def inject(fault: Fault, tree: Path) -> None:
+    """Put *fault* into the copy at *tree*; a fault that no longer fits is an error."""
+    path = tree / fault.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(fault.right) != 1:
+        raise SystemExit(f"{fault.name}: {fault.right!r} does not stand once in {fault.file}")
+    path.write_text(text.replace(fault.right, fault.wrong), encoding="utf-8")
+
+
+def red_tests(tree: Path, tests: tuple[str, ...]) -> list[str]:
+    """The names of the tests that fail in the copy."""
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
+    ended = subprocess.run(argv, cwd=tree, capture_output=True, text=True, check=False)
+    if ended.returncode not in (0, 1):
+        raise SystemExit(f"pytest could not run in the copy:\n{ended.stdout}{ended.stderr}")
+    return re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", ended.stdout, re.MULTILINE)
+
+
+def main() -> int:
+    """Run every fault, or those whose names are given; 0 when each was noticed."""
+    chosen = [fault for fault in FAULTS if not sys.argv[1:] or fault.name in sys.argv[1:]]
+    unnoticed = 0
+    for fault in chosen:
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            tree = Path(folder)
+            for name in COPIED:
+                source = ROOT / name
+                if source.is_dir():
+                    shutil.copytree(source, tree / name, ignore=NOT_COPIED)
+                else:
+                    shutil.copy(source, tree / name)
+            inject(fault, tree)
+            red = red_tests(tree, fault.tests)
+        shown = ", ".join(sorted(set(red))[:4]) + (" …" if len(set(red)) > 4 else "")
+        print(f"{fault.name:34} {len(red):3} red  {time.monotonic() - began:5.1f} s  {shown}")
+        unnoticed += not red
+    print(f"{len(chosen) - unnoticed} passed, {unnoticed} failed")
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

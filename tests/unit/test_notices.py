@@ -1,0 +1,245 @@
+"""The reply socket: what a target tells the process that wrote."""
+
+import json
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carrier.notices import Ear, parse_notice
+from carrier.proof import Notice
+from tests.fakes.envelopes import MSG, recorded, recorded_rows
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[str]:
+    """A folder short enough for a socket's path: the test's own, by a relative way."""
+    before = os.getcwd()
+    os.chdir(tmp_path)
+    yield "."
+    os.chdir(before)
+
+
+def notice(**changes: Any) -> bytes:
+    """The recorded held notice about MSG with *changes*."""
+    return json.dumps(recorded_rows("receipts.jsonl")[0] | {"orig_msg_id": MSG} | changes).encode()
+
+
+def call(ear: Ear, *parts: bytes) -> socket.socket:
+    """A caller that said *parts* and is still on the line."""
+    conn = socket.socket(socket.AF_UNIX)
+    conn.connect(ear.path)
+    for part in parts:
+        conn.sendall(part)
+    return conn
+
+
+def test_every_recorded_notice_is_recognised() -> None:
+    """Held, delivered, denied, expired, each for its own line."""
+    rows = recorded_rows("receipts.jsonl")
+
+    found = [parse_notice(json.dumps(row).encode(), row["orig_msg_id"]) for row in rows]
+
+    assert [each["status"] for each in rows] == [each and each.status for each in found]
+    assert {"held", "delivered", "denied", "expired"} == {each and each.status for each in found}
+
+
+def test_a_refusal_is_recognised_by_its_detail() -> None:
+    """As recorded: `expired`, `refused`, and the reason in words."""
+    told = json.loads(recorded("receipt-refused.json"))
+
+    found = parse_notice(json.dumps(told).encode(), told["orig_msg_id"])
+
+    assert found == Notice("expired", "refused", None, told["reason"])
+
+
+@pytest.mark.parametrize("why", ["rate-limited", "duplicate"])
+def test_a_drop_is_recognised_alone_or_in_a_sum(why: str) -> None:
+    """The line stands in `orig_msg_id` or among `dropped_msg_ids`."""
+    drop = {"status": "dropped", "drop_reason": why}
+    for about in ({}, {"orig_msg_id": "x", "dropped_msg_ids": ["y", MSG]}):
+        found = parse_notice(notice(**drop, **about), MSG)
+        assert found is not None
+        assert (found.status, found.drop_reason) == ("dropped", why)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        notice(orig_msg_id="x"),
+        notice(orig_msg_id=None, dropped_msg_ids=MSG),
+        notice(type="user"),
+        notice(action="other"),
+        notice(status=None),
+        notice(status=7),
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_anything_else_is_no_notice(line: bytes) -> None:
+    """Foreign, malformed or of another kind."""
+    assert parse_notice(line, MSG) is None
+
+
+def test_an_unknown_status_is_kept() -> None:
+    """It is not for this layer to call it harmless; a long text is cut."""
+    found = parse_notice(notice(status="quarantined", reason="x" * 9000), MSG)
+
+    assert found is not None
+    assert (found.status, len(found.reason or "")) == ("quarantined", 500)
+
+
+def test_the_reply_socket_is_the_owners_and_goes_at_the_end(folder: str) -> None:
+    """Named after the process, 0600, and unlinked."""
+    ear = Ear(folder, os.getpid(), MSG)
+    found = os.lstat(ear.path)
+
+    assert ear.path == f"./{os.getpid()}.sock"
+    assert stat.S_ISSOCK(found.st_mode)
+    assert found.st_mode & 0o777 == 0o600
+    ear.close()
+    assert os.listdir(folder) == []
+
+
+def test_a_socket_left_behind_is_not_removed(folder: str) -> None:
+    """Another name is taken instead."""
+    first = Ear(folder, 7, MSG)
+    second = Ear(folder, 7, MSG)
+
+    assert first.path != second.path
+    assert len(os.path.basename(second.path)) == len("7-abcdef.sock")
+    second.close()
+    assert os.listdir(folder) == ["7.sock"]
+    first.close()
+
+
+def test_names_that_are_all_taken_are_an_error(folder: str) -> None:
+    """It gives up after a few tries, with the system's own reason."""
+
+    class Unlucky(Ear):
+        def _bind(self, stem: str) -> str:
+            open(f"{stem}.sock", "w").close()
+            os.urandom = lambda _: b"abc"  # type: ignore[assignment]
+            open(f"{stem}-616263.sock", "w").close()
+            return super()._bind(stem)
+
+    before = os.urandom
+    try:
+        with pytest.raises(OSError, match="in use"):
+            Unlucky(folder, 7, MSG)
+    finally:
+        os.urandom = before
+
+
+def test_a_folder_that_is_not_there_is_an_error(folder: str) -> None:
+    """Without an ear there is no visit."""
+    with pytest.raises(FileNotFoundError):
+        Ear(f"{folder}/none", 7, MSG)
+
+
+def test_somebody_elses_socket_on_its_path_is_left(folder: str) -> None:
+    """And a path that is gone is no error."""
+    ear = Ear(folder, 7, MSG)
+    os.unlink(ear.path)
+    Path(ear.path).write_bytes(b"")
+    ear.close()
+    assert os.listdir(folder) == ["7.sock"]
+
+    ear = Ear(folder, 8, MSG)
+    os.unlink(ear.path)
+    ear.close()
+    assert os.listdir(folder) == ["7.sock"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (notice() + b"\n",),
+        (notice()[:20], notice()[20:] + b"\n"),
+        (b"noise\n" + notice() + b"\n",),
+        (notice(orig_msg_id="x") + b"\n" + notice() + b"\n",),
+    ],
+)
+def test_a_caller_is_heard_and_let_go(folder: str, parts: tuple[bytes, ...]) -> None:
+    """The target waits for our end; it may keep its own open."""
+    ear = Ear(folder, 7, MSG)
+    with call(ear, *parts) as conn:
+        ear.hear()
+        conn.settimeout(5)
+        assert conn.recv(1) == b""
+    ear.close()
+    assert [each.status for each in ear.notices] == ["held"]
+
+
+def test_a_notice_without_a_newline_counts_at_the_end(folder: str) -> None:
+    """Half-closed or hung up: what it said counts."""
+    ear = Ear(folder, 7, MSG)
+    conn = call(ear, notice())
+    ear.hear()
+    assert ear.notices == []
+    assert len(ear.waiting()) == 2
+    conn.close()
+    ear.hear()
+    ear.close()
+    assert [each.status for each in ear.notices] == ["held"]
+
+
+def test_a_caller_that_hangs_up_hard_is_no_error(folder: str) -> None:
+    """Its bytes were taken before."""
+    ear = Ear(folder, 7, MSG)
+    conn = call(ear, notice())
+    ear.hear()
+
+    class Broken:
+        def recv(self, _: int) -> bytes:
+            raise ConnectionResetError
+
+        def close(self) -> None:
+            conn.close()
+
+    fd = ear.waiting()[1]
+    heard = ear._callers[fd][1]
+    ear._callers[fd][0].close()
+    ear._callers[fd] = (Broken(), heard)  # type: ignore[assignment]
+    ear.hear()
+    ear.close()
+    assert [each.status for each in ear.notices] == ["held"]
+
+
+def test_a_caller_without_end_is_cut(folder: str) -> None:
+    """64 KiB are more than any notice; nothing is kept of the rest."""
+    ear = Ear(folder, 7, MSG)
+    with call(ear, b"x" * 100_000):
+        ear.hear()
+        assert len(ear.waiting()) == 1
+    ear.close()
+
+
+def test_callers_who_say_nothing_are_few(folder: str) -> None:
+    """A crowd neither grows without bound nor hides a notice for ever."""
+    ear = Ear(folder, 7, MSG)
+    crowd = []
+    for _ in range(40):
+        crowd.append(call(ear))
+        ear.hear()
+        if len(ear.waiting()) == 17:
+            break
+    assert len(ear.waiting()) == 17
+    ear.close()
+    for conn in crowd:
+        conn.close()
+
+
+def test_notices_are_few(folder: str) -> None:
+    """A flood of true notices does not fill the receipt."""
+    ear = Ear(folder, 7, MSG)
+    with call(ear, (notice(reason="x") + b"\n") * 40):
+        ear.hear()
+    ear.close()
+    assert len(ear.notices) == 16
