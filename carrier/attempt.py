@@ -58,7 +58,7 @@ def attempt(  # noqa: PLR0913 - the parts of one run
     Killed before the permit is out, nothing happens; killed later, the keeper
     goes on and `collect` finds the same evidence afterwards.
     """
-    _prepare(attempt_dir, env["ZDO_CARRIER_WRAPPER"], envelope)
+    prepare(attempt_dir, env["ZDO_CARRIER_WRAPPER"], envelope)
     run = run_carrier(
         argv,
         env,
@@ -86,7 +86,7 @@ def is_ours(receipt: Receipt, envelope: Envelope) -> bool:
     return (receipt.nonce, receipt.session_id) == (envelope.nonce, envelope.session_id)
 
 
-def _prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
+def prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
     """Everything that the carrier needs is on disk, the permit last."""
     if not os.path.isdir(attempt_dir):
         os.mkdir(attempt_dir, 0o700)

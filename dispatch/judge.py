@@ -43,6 +43,7 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.TargetStatus: "target-status",
     errors.SpoolUnwritable: "spool-unwritable",
     DatabaseUnusable: "spool-unwritable",
+    errors.ClaimLost: "carrier-busy",
     errors.JournalUnwritable: "journal-unwritable",
     errors.DeliveryUnknown: "target-unknown",
 }
@@ -75,7 +76,7 @@ class Finding(Record):
 
 def judge(evidence: Evidence, binding: Binding, nonce: str) -> Finding:
     """What one attempt came to, from its *evidence* and the two sessions of *binding*."""
-    if evidence.run.interrupted and not evidence.intent:
+    if evidence.run.interrupted and not evidence.intent and evidence.receipt is None:
         return Finding(
             TABLE["interrupted"], evidence.proof, "stopped by Ctrl-C; the door was not touched"
         )
@@ -105,10 +106,10 @@ def _weigh(evidence: Evidence, binding: Binding, nonce: str) -> tuple[str, str |
         return _weigh_receipt(evidence, receipt, binding)
     if not evidence.intent:
         return _untouched(evidence)
+    if not isinstance(report, Report):
+        return _weigh_silence(evidence, "the wrapper took the permit and left no receipt")
     if evidence.proof == SURFACED:
         return "surfaced", None
-    if not isinstance(report, Report):
-        return "unknown", f"the wrapper took the permit and left no receipt; {_ending(evidence)}"
     torn = isinstance(receipt, TornReceipt)
     return "receipt-missing", f"the receipt is {'torn' if torn else 'missing'}"
 
@@ -117,13 +118,15 @@ def _weigh_receipt(
     evidence: Evidence, receipt: Receipt, binding: Binding
 ) -> tuple[str, str | None]:
     if not receipt.wrote:
-        return _CLASS_OF_FINDING.get(receipt.found or "", "wrapper-not-run"), receipt.detail
+        return _CLASS_OF_FINDING.get(receipt.found or "", "wrapper-not-run"), (
+            receipt.detail or f"the wrapper found {receipt.found} and did not write"
+        )
     if receipt.session_id != binding.target_session:
         return "door-mismatch", (
             f"the door of session {receipt.session_id} was written, not {binding.target_session}'s"
         )
     if not isinstance(evidence.report, Report):
-        return _weigh_silence(evidence)
+        return _weigh_silence(evidence, "the line was written")
     if evidence.proof == SURFACED:
         return "delivered-start", None
     if (told := notice_class([_status(n) for n in receipt.notices])) is not None:
@@ -135,13 +138,14 @@ def _weigh_receipt(
     return "delivered-start", None
 
 
-def _weigh_silence(evidence: Evidence) -> tuple[str, str | None]:
+def _weigh_silence(evidence: Evidence, done: str) -> tuple[str, str | None]:
     # A carrier that was ended says nothing, and the transcript decides; one that
     # ended by itself with unreadable output may have driven any session.
-    ended = evidence.run.timed_out or (evidence.run.exit or 0) < 0
+    run = evidence.run
+    ended = run.timed_out or run.interrupted or run.exit is None or run.exit < 0
     if ended and evidence.proof == SURFACED:
         return "surfaced", None
-    return "unknown", f"the line was written, but {_ending(evidence)}"
+    return "unknown", f"{done}, but {_ending(evidence)}"
 
 
 def _untouched(evidence: Evidence) -> tuple[str, str]:

@@ -46,6 +46,12 @@ def accept(database: Database, draft: Draft, result: Result, nonce: str, now: fl
         raise SpoolUnwritable(str(error)) from error
 
 
+def still_claimed(database: Database, draft: Draft) -> bool:
+    """Whether *draft* is still its owner's to deliver; asked under the lease, before the permit."""
+    with database.reading() as link:
+        return spool.holds(link, draft.key, draft.owner)
+
+
 def settle(
     database: Database, result: Result, evidence: dict[str, Any], owner: str, now: float
 ) -> None:

@@ -11,7 +11,7 @@ import hashlib
 from carrier.errors import CarrierError, CarrierUnbound, NestedKiss
 from dispatch import keep, post
 from dispatch.aim import gate, refuse_live_postbox, take_aim
-from dispatch.errors import DispatchError, JournalUnwritable
+from dispatch.errors import ClaimLost, DispatchError, JournalUnwritable
 from dispatch.judge import class_of_error
 from dispatch.result import LineFacts, Result
 from dispatch.spool import Draft
@@ -21,7 +21,7 @@ from dispatch.verify import await_surface, present_verdict
 from registry.errors import RegistryError
 from registry.ids import key_to_msg_id, new_uuid
 from registry.locks import take_lease
-from registry.record import Record
+from registry.record import Record, fields
 from registry.rows import read_rows
 from registry.targets import load_config
 
@@ -87,10 +87,22 @@ def kiss(order: Order, house: House) -> Result:
     except (RegistryError, CarrierError, DispatchError) as error:
         name, reason = class_of_error(error), str(error)
     except KeyboardInterrupt:
+        if errand.telling.started:
+            return _cut_short(errand.telling)
         name, reason = "interrupted", "stopped by Ctrl-C before anything was started"
     result = errand.telling.add(verdict=TABLE[name], reason=reason)
     keep.refuse(house, result, errand.owner, house.clock.now())
     return result
+
+
+def _cut_short(telling: Telling) -> Result:
+    """What is known when Ctrl-C came after the start: the verdict, or an honest doubt.
+
+    The row stays claimed until `zdo verify` judges what the keeper leaves.
+    """
+    if telling.concluded:
+        return telling.result
+    return telling.add(verdict=TABLE["unknown"], reason="stopped by Ctrl-C while a carrier ran")
 
 
 def _kiss(errand: Errand) -> Result:
@@ -131,19 +143,31 @@ def _aim(errand: Errand, config: Config) -> Aim:
 def _deliver(errand: Errand, config: Config, database: Database, draft: Draft) -> Result:
     telling, clock = errand.telling, errand.house.clock
     claim = keep.accept(database, draft, telling.result, errand.nonce, clock.now())
-    if not isinstance(claim, int):
-        return present_verdict(database, telling.result)
-    telling.add(attempt=claim)
-    aim, evidence = _attempt(errand, config, draft.body)
-    result = post.conclude(telling.result, evidence, aim.binding, errand.nonce)
-    keep.settle(database, result, post.evidence_facts(evidence), errand.owner, clock.now())
-    post.forget_if_settled(result, errand.house)
+    if isinstance(claim, int):
+        telling.add(attempt=claim)
+        result = _attempt(errand, config, database, draft)
+    else:
+        result = present_verdict(database, telling.result)
     if errand.order.until_surfaced:
         return await_surface(database, result, errand.house, errand.order.wait_s)
     return result
 
 
-def _attempt(errand: Errand, config: Config, line: bytes) -> tuple[Aim, Evidence]:
+def _attempt(errand: Errand, config: Config, database: Database, draft: Draft) -> Result:
+    """The verdict of one attempt, settled."""
+    telling, clock = errand.telling, errand.house.clock
+    aim, evidence = _under_lease(errand, config, database, draft)
+    result = post.conclude(telling.result, evidence, aim.binding, errand.nonce)
+    telling.add(**fields(result))
+    telling.concluded = True
+    keep.settle(database, result, post.evidence_facts(evidence), errand.owner, clock.now())
+    post.forget_if_settled(result, errand.house)
+    return result
+
+
+def _under_lease(
+    errand: Errand, config: Config, database: Database, draft: Draft
+) -> tuple[Aim, Evidence]:
     """Everything that happens under the lease on the postbox, and only there."""
     house, telling = errand.house, errand.telling
     postbox = str(telling.result.carrier.session_id)
@@ -158,8 +182,12 @@ def _attempt(errand: Errand, config: Config, line: bytes) -> tuple[Aim, Evidence
         if aim.binding.postbox != postbox:
             raise CarrierUnbound(aim.target.id, "its postbox changed meanwhile; repeat")
         refuse_live_postbox(postbox, read_rows(config.claude_dir, house.processes))
-        envelope = post.envelope_of(telling.result, config, line, errand.nonce)
+        if not keep.still_claimed(database, draft):
+            raise ClaimLost(draft.key)
+        envelope = post.envelope_of(telling.result, config, draft.body, errand.nonce)
         parcel = post.pack(aim, config, house, telling.result)
+        post.lay_out(parcel, envelope)
+        telling.started = True
         return aim, post.post(parcel, envelope, lease, config, house)
     finally:
         lease.close()

@@ -6,11 +6,12 @@ import contextlib
 import os
 
 from carrier import argv as carrier_argv
-from carrier.attempt import attempt
+from carrier.attempt import attempt, prepare
 from carrier.envelope import Envelope
 from carrier.proof import Receipt
 from carrier.report import Report
 from carrier.run import find_binary
+from dispatch.errors import SpoolUnwritable
 from dispatch.judge import judge
 from dispatch.result import CarrierFacts, Plan, ReceiptFacts
 from dispatch.verdict import OPEN
@@ -98,6 +99,14 @@ def folder_of(house: House, result: Result) -> str:
 def plan_of(parcel: Parcel) -> Plan:
     """What a dry run shows of *parcel*: argv, and the environment by name alone."""
     return Plan(argv=parcel.argv, env=tuple(sorted(parcel.env)))
+
+
+def lay_out(parcel: Parcel, envelope: Envelope) -> None:
+    """Put everything that the carrier needs on disk, or SpoolUnwritable: nothing is started."""
+    try:
+        prepare(parcel.folder, parcel.env["ZDO_CARRIER_WRAPPER"], envelope)
+    except OSError as error:
+        raise SpoolUnwritable(f"{parcel.folder}: {error.strerror or error}") from error
 
 
 def post(

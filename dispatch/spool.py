@@ -104,6 +104,14 @@ def find(link: Connection, key: str) -> Kept | None:
     return None if row is None else Kept(*row)
 
 
+def holds(link: Connection, key: str, owner: str) -> bool:
+    """Whether the line with *key* is still claimed by *owner*."""
+    found = link.execute(
+        "SELECT 1 FROM line WHERE key = ? AND owner = ? AND state = ?", (key, owner, CLAIMED)
+    )
+    return found.fetchone() is not None
+
+
 def settle(link: Connection, key: str, owner: str, fate: str, now: float) -> bool:
     """Record *fate* for the line if *owner* has claimed it; another's claim is left alone."""
     settled = link.execute(
@@ -115,8 +123,13 @@ def settle(link: Connection, key: str, owner: str, fate: str, now: float) -> boo
 
 
 def settle_doubt(link: Connection, key: str, fate: str, now: float) -> None:
-    """Record *fate* for a line whose outcome was open; one that is settled stays."""
+    """Record *fate* for a line whose outcome was open; one that is settled stays.
+
+    A proven delivery lifts a dead letter too: its key must not deliver again.
+    """
+    lifted = (CLAIMED, UNCERTAIN, DEAD if fate == DONE else UNCERTAIN)
     link.execute(
-        "UPDATE line SET state = ?, settled_at = ?, status = ? WHERE key = ? AND state IN (?, ?)",
-        (_STATE_OF_FATE.get(fate, DEAD), now, _STATUS_OF_FATE[fate], key, CLAIMED, UNCERTAIN),
+        "UPDATE line SET state = ?, settled_at = ?, status = ?"
+        " WHERE key = ? AND state IN (?, ?, ?)",
+        (_STATE_OF_FATE.get(fate, DEAD), now, _STATUS_OF_FATE[fate], key, *lifted),
     )

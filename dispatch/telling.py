@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 
 class Telling:
-    """A result that grows; *accepted* once the line is on disk."""
+    """A result that grows, and how far the command has come."""
 
     def __init__(self, result: Result):
         self.result = result
-        self.accepted = False
+        self.started = False  # a carrier may run, or have run
+        self.concluded = False  # the result is a verdict
 
     def add(self, **changes: Any) -> Result:
         """The result with *changes*, kept as the one so far."""

@@ -38,7 +38,7 @@ def verify(delivery: str, house: House) -> Result:
     """
     database = keep.open_database(house)
     try:
-        events = _story(database, delivery)
+        events = story_of(database, delivery)
         if (last := _last_judged(events)) is None:
             accepted = next(e for e in reversed(events) if e.kind == journal.ACCEPTED)
             result = _judge_orphan(database, accepted, house)
@@ -64,14 +64,17 @@ def await_surface(database: Database, result: Result, house: House, wait_s: floa
 
     Only a delivery is waited for; every other verdict is handed back as it is.
     """
-    if result.verdict.name != "delivered-start":
+    last = _last_judged(story_of(database, str(result.delivery_id)))
+    if last is None or result.verdict.name != "delivered-start":
         return result
-    with database.reading() as link:
-        evidence = _evidence(journal.story(link, str(result.delivery_id))[-1])
+    evidence = _evidence(last)
     follower = _follower(database, result, evidence, house)
     until = house.clock.monotonic() + wait_s
-    while (proof := follower.look()) != SURFACED and house.clock.monotonic() < until:
-        house.clock.sleep(_LOOK_EVERY_S)
+    with contextlib.suppress(KeyboardInterrupt):
+        # Ctrl-C ends the patience, not the delivery, which stays what it is.
+        while follower.look() != SURFACED and house.clock.monotonic() < until:
+            house.clock.sleep(_LOOK_EVERY_S)
+    proof = follower.state
     name = "surfaced" if proof == SURFACED else "not-surfaced"
     reason = None if proof == SURFACED else f"not in the model's input after {wait_s:g} s"
     found = replace(
@@ -121,9 +124,10 @@ def _judge_orphan(database: Database, accepted: Event, house: House) -> Result:
     return found
 
 
-def _story(database: Database, delivery: str) -> tuple[Event, ...]:
+def story_of(database: Database, delivery: str) -> tuple[Event, ...]:
+    """All events of *delivery*, in any spelling of its id; DeliveryUnknown when there is none."""
     with database.reading() as link:
-        events = journal.story(link, parse_uuid(delivery) or delivery)
+        events = journal.story(link, parse_uuid(delivery) or "")
     if not events:
         raise DeliveryUnknown(delivery)
     return events

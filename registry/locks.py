@@ -55,30 +55,31 @@ def take_lease(locks_dir: str, postbox: str, *, timeout_s: float, clock: Clock) 
     path = f"{locks_dir}/{canonical}.lock"
     deadline = clock.monotonic() + timeout_s
     replaced = 0
-    while True:
-        fd = _open(path)
-        try:
-            locked = _lock(fd, path)
-            if locked and _same_file(fd, path):
-                lease, fd = Lease(fd, canonical, path), -1
-                return lease
-        finally:
-            if fd >= 0:
-                os.close(fd)
+    while replaced < _REPLACED:
+        lease = Lease(_open(path), canonical, path)
+        locked = _lock(lease)
+        if locked and still_ours(lease):
+            return lease
+        lease.close()
         if locked:
             replaced += 1
-            if replaced >= _REPLACED:
-                raise StateUnsafe(path, "is replaced again and again")
             continue
         left = deadline - clock.monotonic()
         if left <= 0:
             raise LeaseBusy(canonical, timeout_s)
         clock.sleep(min(_POLL_S, left))
+    raise StateUnsafe(path, "is replaced again and again")
 
 
 def still_ours(lease: Lease) -> bool:
     """Whether the locked file is still the one at its path; asked again before the spawn."""
-    return lease.fd >= 0 and _same_file(lease.fd, lease.path)
+    if lease.fd < 0:
+        return False
+    try:
+        there = os.lstat(lease.path)
+    except OSError:
+        return False
+    return os.path.samestat(os.fstat(lease.fd), there)
 
 
 def _open(path: str) -> int:
@@ -107,20 +108,12 @@ def _fault(found: os.stat_result) -> str | None:
     return "has a second name" if found.st_nlink > 1 else None
 
 
-def _lock(fd: int, path: str) -> bool:
+def _lock(lease: Lease) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lease.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
-        raise StateUnsafe(path, f"cannot be locked: {error.strerror}") from error
+        lease.close()
+        raise StateUnsafe(lease.path, f"cannot be locked: {error.strerror}") from error
     return True
-
-
-def _same_file(fd: int, path: str) -> bool:
-    try:
-        there = os.lstat(path)
-    except OSError:
-        return False
-    ours = os.fstat(fd)
-    return (ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino)

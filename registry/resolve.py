@@ -56,6 +56,8 @@ def needle_of(address: str, config: Config) -> bytes | None:
     target = config.target(address)
     if target is not None and target.kind not in ("session", "name"):
         return None
+    if target is None and address.upper().startswith(("TK-", "TSID:")):
+        return None
     wanted = address.removeprefix("name:") if target is None else target.value
     session_id = parse_uuid(wanted)
     return _plain_name(wanted) if session_id is None else session_id.encode()

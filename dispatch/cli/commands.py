@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 
@@ -109,6 +110,10 @@ def _check(args: KissArgs) -> None:
         raise Usage(f"--proof knows only surfaced, not {args.proof!r}")
     if args.key is not None and not 0 < len(args.key.encode(errors="replace")) <= _LONGEST_KEY:
         raise Usage(f"--key takes 1 to {_LONGEST_KEY} bytes")
+    if args.key is not None and not args.key.isprintable():
+        raise Usage("--key takes printable text")
+    if not (math.isfinite(args.wait) and math.isfinite(args.lock_timeout)):
+        raise Usage("--wait and --lock-timeout take a finite number of seconds")
 
 
 def _spelled(text: str, stream: Any) -> str:

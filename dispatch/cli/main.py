@@ -63,11 +63,13 @@ def _fill_standard_descriptors() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+    # Python has no object for a stream that was closed when it started.
+    sys.stdin = sys.stdin or os.fdopen(0)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
 
 
-def _flush(stream: TextIO | None, status: int) -> int:
-    if stream is None:
-        return status
+def _flush(stream: TextIO, status: int) -> int:
     try:
         stream.flush()
     except BrokenPipeError:

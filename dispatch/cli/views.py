@@ -6,18 +6,18 @@ import json
 from typing import Any
 
 from carrier.errors import CarrierError
-from dispatch import aim, journal, keep, render
+from dispatch import aim, keep, render
 from dispatch.cli.commands import say, this_house, write_lines
 from dispatch.cli.commands import show as print_object
-from dispatch.errors import DeliveryUnknown, DispatchError
+from dispatch.errors import DispatchError
 from dispatch.judge import class_of_error
 from dispatch.result import Result
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
+from dispatch.verify import story_of
 from dispatch.verify import verify as look_again
 from registry.clock import iso
 from registry.errors import RegistryError
-from registry.ids import parse_uuid
 from registry.record import fields
 from registry.rows import probe, read_rows
 from registry.targets import load_config
@@ -98,12 +98,9 @@ def show(delivery: str, *, as_object: bool) -> int:
 def _events(delivery: str) -> list[dict[str, Any]]:
     database = keep.open_database(this_house())
     try:
-        with database.reading() as link:
-            story = journal.story(link, parse_uuid(delivery) or delivery)
+        story = story_of(database, delivery)
     finally:
         database.close()
-    if not story:
-        raise DeliveryUnknown(delivery)
     return [
         {"id": event.id, "at": iso(event.at), "kind": event.kind} | json.loads(event.body)
         for event in story

@@ -72,9 +72,13 @@ class Rig:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for door in self._doors:
-            door.__exit__()
+        self.close_doors()
         shutil.rmtree(self.root)
+
+    def close_doors(self) -> None:
+        """End every fake session of this rig."""
+        while self._doors:
+            self._doors.pop().__exit__()
 
     def configure(self, text: str) -> None:
         """Replace the configuration file."""

@@ -6,18 +6,15 @@ import fcntl
 import os
 import time
 
-from carrier.envelope import Envelope
+from carrier.argv import settings
 from carrier.proof import issue
 from carrier.run import carry_out
 from carrier.ward import Order
 from registry.clock import Clock
 from registry.processes import Processes
 from tests.fakes import claude
+from tests.fakes.envelopes import DELIVERY, P, an_envelope
 
-T = "388e03f6-0000-4000-8000-000000000001"
-P = "61b7959a-122e-410e-945d-f4b9b4f73cb7"
-DELIVERY = "0b5a3a52-7d0c-4c1e-9d64-6f2f2a9e4c11"
-MSG = "5d1f0c66-1111-4222-8333-444455556666"
 ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -36,20 +33,14 @@ class Stage:
         fcntl.flock(self.lease_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def envelope(self, **changes):
-        """An envelope that is right in every field."""
-        given = {
-            "delivery_id": DELIVERY, "key": "k", "msg_id": MSG, "attempt": 1, "nonce": "n",
-            "sender": "anonymous", "line": "the line", "target_id": "fable",
-            "selector_kind": "session", "selector_value": T, "session_id": T, "pid": 4201,
-            "postbox": P, "claude_dir": f"{self.folder}/claude-config", "settle_s": 0.0,
-        }  # fmt: skip
-        return Envelope(**(given | changes))
+        """An envelope for T through P, with this stage's folder of rows and transcripts."""
+        given = {"claude_dir": f"{self.folder}/claude-config", "settle_s": 0.0}
+        return an_envelope(**(given | changes))
 
     def hook(self, command, timeout_s=30):
         """Put the settings file there with *command* as the hook, and the permit."""
-        from carrier.argv import settings
-
-        self._write("settings.json", settings(command, timeout_s))
+        with open(f"{self.attempt_dir}/settings.json", "wb") as file:
+            file.write(settings(command, timeout_s))
         issue(self.attempt_dir, self.envelope())
 
     def argv(self, *more):
@@ -91,10 +82,6 @@ class Stage:
     def has(self, name):
         """Whether the attempt folder has *name*."""
         return os.path.lexists(f"{self.attempt_dir}/{name}")
-
-    def _write(self, name, content):
-        with open(f"{self.attempt_dir}/{name}", "wb") as file:
-            file.write(content)
 
 
 def in_child(act):

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,10 @@ from tests.fakes.envelopes import MSG, recorded, recorded_rows
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[str]:
-    """A folder short enough for a socket's path: the test's own, by a relative way."""
-    before = os.getcwd()
-    os.chdir(tmp_path)
-    yield "."
-    os.chdir(before)
+def folder() -> Iterator[str]:
+    """A folder short enough for a socket's path."""
+    with tempfile.TemporaryDirectory(prefix="zdo-", dir="/tmp") as short:
+        yield short
 
 
 def notice(**changes: Any) -> bytes:
@@ -100,7 +99,7 @@ def test_the_reply_socket_is_the_owners_and_goes_at_the_end(folder: str) -> None
     ear = Ear(folder, os.getpid(), MSG)
     found = os.lstat(ear.path)
 
-    assert ear.path == f"./{os.getpid()}.sock"
+    assert ear.path == f"{folder}/{os.getpid()}.sock"
     assert stat.S_ISSOCK(found.st_mode)
     assert found.st_mode & 0o777 == 0o600
     ear.close()

@@ -206,6 +206,8 @@ def test_a_session_is_found_again_with_all_its_rows() -> None:
         ("fable-1a", b"fable-1a"),
         ("job", None),
         ("pane", None),
+        ("tk-5", None),
+        ("tsid:x", None),
         ("", None),
         ("name:", None),
         ("na\u00efve", None),

@@ -465,5 +465,5 @@ def test_thousands_of_stale_rows_hide_nobody(registry: FakeRegistry) -> None:
     assert [made.pid] == [row.pid for row in whole.rows]
     assert reasons(whole) == ["no-process"] * 5000
     assert whole.rows == part.rows
-    assert middle - started < 5
-    assert ended - middle < 2.5
+    assert middle - started < 10
+    assert ended - middle < 5
