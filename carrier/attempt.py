@@ -40,6 +40,7 @@ class Evidence(Record):
     receipt: Receipt | TornReceipt | None
     proof: str  # none, written, enqueued or surfaced
     transcript: str | None  # where the proof was looked for
+    offset: int | None  # its size before the write; None: no receipt of ours says so
 
 
 def attempt(  # noqa: PLR0913 - the parts of one run
@@ -53,12 +54,11 @@ def attempt(  # noqa: PLR0913 - the parts of one run
     deadline_s: float,
     clock: Clock,
 ) -> Evidence:
-    """What came of carrying *envelope* once.
+    """What came of carrying *envelope* once, from a folder that `prepare` has filled.
 
-    Killed before the permit is out, nothing happens; killed later, the keeper
-    goes on and `collect` finds the same evidence afterwards.
+    Killed in the middle, the keeper goes on and `collect` finds the same evidence
+    afterwards.
     """
-    prepare(attempt_dir, env["ZDO_CARRIER_WRAPPER"], envelope)
     run = run_carrier(
         argv,
         env,
@@ -78,7 +78,9 @@ def collect(envelope: Envelope, run: Run, attempt_dir: str) -> Evidence:
     receipt = proof.read_receipt(attempt_dir)
     ours = receipt if isinstance(receipt, Receipt) and is_ours(receipt, envelope) else None
     reached, transcript = _reached(envelope, ours) if intent else (NONE, None)
-    return Evidence(run, parse_report(run.stdout), intent, receipt, reached, transcript)
+    offset = None if ours is None or not ours.wrote else ours.offset
+    report = parse_report(run.stdout)
+    return Evidence(run, report, intent, receipt, reached, transcript, offset)
 
 
 def is_ours(receipt: Receipt, envelope: Envelope) -> bool:
@@ -87,7 +89,10 @@ def is_ours(receipt: Receipt, envelope: Envelope) -> bool:
 
 
 def prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
-    """Everything that the carrier needs is on disk, the permit last."""
+    """Everything that the carrier needs is on disk, the permit last.
+
+    Killed before the permit is out, nothing can happen to the door.
+    """
     if not os.path.isdir(attempt_dir):
         os.mkdir(attempt_dir, 0o700)
     timeout_s = math.ceil(envelope.wrapper_s) + _HOOK_MARGIN_S

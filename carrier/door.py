@@ -32,10 +32,9 @@ EOF_S = 5.0  # the native client's patience
 _TICK_S = 0.01
 _PART = 1 << 16
 
-if sys.platform == "darwin":
-    _PEER = (0, 2, 4)  # SOL_LOCAL, LOCAL_PEERPID: the pid alone
-else:
-    _PEER = (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid, gid
+# SOL_LOCAL and LOCAL_PEERPID give the pid alone; Linux gives pid, uid and gid.
+_LINUX = sys.platform != "darwin"
+_PEER = (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12) if _LINUX else (0, 2, 4)
 
 
 class Answer(Record):

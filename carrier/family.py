@@ -39,10 +39,10 @@ def reap() -> bool:
             return True
 
 
-def descendants(root: int) -> list[int]:
-    """The processes below *root*; none where there is no /proc."""
+def descendants(root: int, proc: str = "/proc") -> list[int]:
+    """The processes below *root*; none where there is no *proc*."""
     below: dict[int, list[int]] = {}
-    for pid in _pids():
+    for pid in _pids(proc):
         parent = _parent(pid)
         if parent is not None:
             below.setdefault(parent, []).append(pid)
@@ -72,9 +72,9 @@ def signal_each(pids: Iterable[int], number: int) -> None:
             continue  # it ended meanwhile
 
 
-def _pids() -> list[int]:
+def _pids(proc: str) -> list[int]:
     try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [int(name) for name in os.listdir(proc) if name.isdigit()]
     except OSError:
         return []
 
@@ -101,17 +101,17 @@ class Orphans:
     def __init__(self, named: str, processes: Processes):
         pid, _, token = named.partition(" ")
         self.pid = int(pid)
+        if self.pid <= 1:
+            raise ValueError(f"{self.pid} is no carrier")
         self._token, self._processes = token, processes
-        self._known: dict[int, str] = {self.pid: token}
+        self._known: dict[int, str | None] = {self.pid: token}
 
     def left(self) -> list[int]:
         """Those who still run, the carrier's group as the negative of its number."""
         token_of = self._processes.start_token
         for pid in descendants(self.pid) if token_of(self.pid) == self._token else ():
-            token = token_of(pid)
-            if token is not None:
-                self._known.setdefault(pid, token)
-        living = [pid for pid, token in self._known.items() if token_of(pid) == token]
+            self._known.setdefault(pid, token_of(pid))
+        living = [pid for pid, token in self._known.items() if token and token_of(pid) == token]
         if token_of(self.pid) in (None, self._token) and signal_group(self.pid, 0):
             living.append(-self.pid)
         return living

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 RESULT_CHARS = 2000
 # A blocked prompt prints 2 KB and no carrier has a model: beyond this it is no report of ours.
-LONGEST = 1 << 20
-_MOST_STARTS = 2000
+LONGEST = 1 << 19
+_MOST_STEPS = 2000
 _WORD_CHARS = 200
 _WHOLE_LIMIT = 1 << 53
 
@@ -78,7 +78,7 @@ def _results(text: str) -> Iterator[tuple[Any, ...]]:
     """
     import re
 
-    budget = [_MOST_STARTS, 2 * LONGEST]
+    budget = [_MOST_STEPS, 2 * LONGEST]
     marker = re.compile(r'"type"\s*:\s*"result"')
     end, found = -1, False
     for mark in marker.finditer(text):
@@ -95,15 +95,15 @@ def _results(text: str) -> Iterator[tuple[Any, ...]]:
 
 
 def _objects(text: str, budget: list[int]) -> Iterator[tuple[Any, ...]]:
-    """The outermost objects in *text* that are results; *budget*: starts and characters left."""
+    """The outermost objects in *text* that are results; *budget*: steps and characters left."""
     budget[1] -= len(text)
-    if len(text) > LONGEST or budget[1] < 0:
-        raise _Fault("too-large")
     at = text.find("{")
-    while at >= 0:
+    while True:
         budget[0] -= 1
-        if budget[0] < 0:
+        if len(text) > LONGEST or min(budget) < 0:
             raise _Fault("too-large")
+        if at < 0:
+            return
         try:
             pairs, end = _DECODER.raw_decode(text, at)
         except json.JSONDecodeError as error:
@@ -125,7 +125,9 @@ def _only(results: Iterator[tuple[Any, ...]]) -> tuple[Any, ...] | None:
 def _absence(text: str) -> str:
     if not text:
         return "empty"
-    return "half" if '{"' in text or '"type"' in text else "none"
+    # A word for people only: what was printed of a result, or of the events before it.
+    broken = text.count("{") != text.count("}")
+    return "half" if broken or '"session_id"' in text else "none"
 
 
 def _report(pairs: tuple[Any, ...]) -> Report:

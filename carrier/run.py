@@ -11,7 +11,7 @@ import os
 
 from carrier import family, proof
 from registry.durable import read_plain
-from registry.record import Record
+from registry.record import Record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,13 +80,11 @@ def carry_out(order: Order, clock: Clock, fork: Callable[[], int] = os.fork) -> 
     held = signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
     try:
         # A fork costs 1.5 ms where starting a second interpreter costs 10.
-        pid = fork()
+        pid = fork() or keep(order, clock)
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         proof.withdraw(order.attempt_dir)
         return _run(spawn_error=f"no process for the keeper: {error.strerror}")
-    if pid == 0:
-        keep(order, clock)
     interrupted = False
     while True:
         try:
@@ -102,7 +100,8 @@ def carry_out(order: Order, clock: Clock, fork: Callable[[], int] = os.fork) -> 
     if run is None:
         _end_orphans(order, clock)
         return _run(interrupted=interrupted)
-    return run
+    # A Ctrl-C may come when the keeper no longer listens.
+    return replace(run, interrupted=run.interrupted or interrupted)
 
 
 def read_run(attempt_dir: str) -> Run | None:

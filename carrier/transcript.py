@@ -31,14 +31,17 @@ def find_transcript(claude_dir: str, session_id: str, cwd: str | None) -> str | 
         return None
     projects = f"{claude_dir}/projects"
     name = f"{session_id}.jsonl"
-    if cwd is not None and _is_file(likely := f"{projects}/{slug(cwd)}/{name}"):
-        return likely
+    if cwd is not None:
+        likely = f"{projects}/{slug(cwd)}/{name}"
+        if _changed_at(likely) is not None:
+            return likely
     try:
         folders = sorted(os.listdir(projects))
     except OSError:
         return None
-    found = [path for each in folders if _is_file(path := f"{projects}/{each}/{name}")]
-    return max(found, key=_changed_at, default=None)
+    paths = [f"{projects}/{each}/{name}" for each in folders]
+    found = [(at, path) for path in paths if (at := _changed_at(path)) is not None]
+    return max(found)[1] if found else None
 
 
 def slug(cwd: str) -> str:
@@ -167,15 +170,10 @@ def _is_of(row: dict[str, object], session_id: str) -> bool:
     return named is None or parse_uuid(named) == session_id
 
 
-def _is_file(path: str) -> bool:
+def _changed_at(path: str) -> int | None:
+    """When the plain file at *path* was last written; None when there is none."""
     try:
-        return stat.S_ISREG(os.stat(path).st_mode)
+        found = os.stat(path)
     except (OSError, ValueError):
-        return False
-
-
-def _changed_at(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except OSError:
-        return 0
+        return None
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None

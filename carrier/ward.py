@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-from functools import partial
 
 from carrier import family, proof
 from registry.processes import Processes
@@ -109,8 +108,7 @@ class Ward:
         self._name_on_disk()
         # Loading ctypes takes 2 ms: the carrier runs meanwhile, and its first
         # child comes far later (CONTRACT j).
-        if not self.ended():
-            self._adopts = family.adopt_orphans(self.order.adopt)
+        self._adopts = not self.ended() and family.adopt_orphans(self.order.adopt)
         return None
 
     def wait(self, limit: float, done: Callable[[], bool]) -> bool:
@@ -135,12 +133,8 @@ class Ward:
     def finish(self) -> None:
         """End the carrier: a wrapper with the permit comes first, then TERM, at last KILL."""
         self.spare_wrapper()
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            if self.ended():
-                return
-            family.signal_group(self.pid, number)
-            family.signal_each([self.pid], number)
-            self.wait(self.clock.monotonic() + TERM_GRACE_S, self.ended)
+        if not self.ended() and not self._ends_by(signal.SIGTERM):
+            self._ends_by(signal.SIGKILL)
 
     def spare_wrapper(self) -> None:
         """The permit is withdrawn, or the wrapper that took it is done or out of time."""
@@ -153,13 +147,21 @@ class Ward:
 
     def sweep(self) -> None:
         """Nothing that the ended carrier started is left; its last words are read."""
-        for number, patience in ((signal.SIGTERM, STRAY_GRACE_S), (signal.SIGKILL, TERM_GRACE_S)):
-            gone = partial(self._is_gone_after, number)
-            if self.wait(self.clock.monotonic() + patience, gone):
-                break
-        for _ in range(_LAST_READS):
-            if not self._turn(0.0):
-                break
+        if not self._is_cleared_by(signal.SIGTERM, STRAY_GRACE_S):
+            self._is_cleared_by(signal.SIGKILL, TERM_GRACE_S)
+        reads = _LAST_READS
+        while reads and self._turn(0.0):
+            reads -= 1
+
+    def _ends_by(self, number: int) -> bool:
+        family.signal_group(self.pid, number)
+        # A carrier that has left its group is still ours.
+        family.signal_each([self.pid], number)
+        return self.wait(self.clock.monotonic() + TERM_GRACE_S, self.ended)
+
+    def _is_cleared_by(self, number: int, patience: float) -> bool:
+        limit = self.clock.monotonic() + patience
+        return self.wait(limit, lambda: self._is_gone_after(number))
 
     def _is_alone(self) -> bool:
         return self._adopts and self.ended() and not self._is_left()

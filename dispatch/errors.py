@@ -63,6 +63,14 @@ class JournalUnwritable(DispatchError):
         super().__init__(f"the outcome {found} cannot be kept: {why}")
 
 
+class JournalUnreadable(DispatchError):
+    """Entry *event* of the journal is not one that this zdo can read."""
+
+    def __init__(self, delivery: str, event: int):
+        self.delivery, self.event = delivery, event
+        super().__init__(f"entry {event} of delivery {delivery} cannot be read; upgrade zdo")
+
+
 class DeliveryUnknown(DispatchError):
     """No delivery with that id stands in the journal."""
 

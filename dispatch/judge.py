@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from carrier.attempt import Evidence
     from carrier.binding import Binding
+    from carrier.proof import Notice
 
 # Weakest first; a later look never lowers a proof.
 PROOFS = (NONE, WRITTEN, ENQUEUED, SURFACED)
@@ -45,6 +46,7 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     DatabaseUnusable: "spool-unwritable",
     errors.ClaimLost: "carrier-busy",
     errors.JournalUnwritable: "journal-unwritable",
+    errors.JournalUnreadable: "journal-unwritable",
     errors.DeliveryUnknown: "target-unknown",
 }
 
@@ -89,9 +91,17 @@ def class_of_error(error: Exception) -> str:
     return _CLASS_OF_ERROR.get(type(error), "internal")
 
 
-def notice_class(statuses: list[str]) -> str | None:
-    """The class that the target's notices amount to, or None when there is none."""
-    return next((name for status, name in _CLASS_OF_NOTICE.items() if status in statuses), None)
+def weigh_notices(notices: tuple[Notice, ...]) -> tuple[str, str] | None:
+    """The class and reason that the target's notices amount to, or None when they are harmless.
+
+    A status that no list knows is doubt, not consent.
+    """
+    said = {_status(notice): notice.reason for notice in notices}
+    for status, name in _CLASS_OF_NOTICE.items():
+        if status in said:
+            return name, said[status] or f"the target answered {status!r}"
+    strange = sorted(said.keys() - {"delivered"})
+    return ("unknown", f"the target answered {strange[0]!r}") if strange else None
 
 
 def _weigh(evidence: Evidence, binding: Binding, nonce: str) -> tuple[str, str | None]:
@@ -127,12 +137,12 @@ def _weigh_receipt(
         )
     if not isinstance(evidence.report, Report):
         return _weigh_silence(evidence, "the line was written")
+    told = weigh_notices(receipt.notices)
     if evidence.proof == SURFACED:
-        return "delivered-start", None
-    if (told := notice_class([_status(n) for n in receipt.notices])) is not None:
-        return told, next(
-            (n.reason for n in receipt.notices if n.reason), f"the target says {told}"
-        )
+        # Held, then approved: it is in, though not at the start.
+        return ("surfaced" if told else "delivered-start"), None
+    if told is not None:
+        return told
     if not receipt.eof:
         return "unknown", f"the door did not confirm that it read the line ({receipt.detail})"
     return "delivered-start", None
@@ -172,6 +182,5 @@ def _last_words(stderr: bytes) -> str:
     return f": {lines[-1].strip()[:200]}" if lines else ""
 
 
-def _status(notice: object) -> str:
-    status, detail = getattr(notice, "status", ""), getattr(notice, "status_detail", None)
-    return "refused" if detail == "refused" else str(status)
+def _status(notice: Notice) -> str:
+    return "refused" if notice.status_detail == "refused" else notice.status

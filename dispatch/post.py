@@ -194,6 +194,7 @@ def evidence_facts(evidence: Evidence) -> dict[str, Any]:
         "receipt": None if receipt is None else _receipt_as_json(receipt),
         "proof": evidence.proof,
         "transcript": evidence.transcript,
+        "offset": evidence.offset,
     }
 
 

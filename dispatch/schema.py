@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from dispatch import result as shapes
 from dispatch.verdict import TABLE
@@ -12,6 +12,12 @@ from dispatch.verdict import TABLE
 
 class _Ours(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+def _known(name: str) -> str:
+    if name not in TABLE:
+        raise ValueError("a class of a later zdo")
+    return name
 
 
 class KeptLine(_Ours):
@@ -51,14 +57,12 @@ class KeptReceipt(_Ours):
     at: str | None
 
 
-class KeptResult(BaseModel):
+class KeptResult(_Ours):
     """A result on disk: the object that `--json` printed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     v: Literal[1]
     command: str
-    class_: str
+    class_: Annotated[str, AfterValidator(_known)]
     exit: int
     state: str
     proof: Literal["none", "written", "enqueued", "surfaced"]

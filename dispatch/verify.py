@@ -10,7 +10,7 @@ from carrier.binding import Binding
 from carrier.run import Run, read_run
 from carrier.transcript import NONE, SURFACED, Follower, find_transcript
 from dispatch import journal, keep, post, spool
-from dispatch.errors import DeliveryUnknown
+from dispatch.errors import DeliveryUnknown, JournalUnreadable
 from dispatch.judge import PROOFS
 from dispatch.verdict import TABLE
 from registry.errors import LeaseBusy
@@ -36,16 +36,13 @@ def verify(delivery: str, house: House) -> Result:
 
     A delivery whose dispatcher died is judged here from what its attempt left.
     """
-    database = keep.open_database(house)
-    try:
+    with contextlib.closing(keep.open_database(house)) as database:
         events = story_of(database, delivery)
-        if (last := _last_judged(events)) is None:
-            accepted = next(e for e in reversed(events) if e.kind == journal.ACCEPTED)
-            result = _judge_orphan(database, accepted, house)
-        else:
+        if (last := _last_judged(events)) is not None:
             result = _look_again(database, last, house)
-    finally:
-        database.close()
+        else:
+            accepted = next(e for e in reversed(events) if e.kind == journal.ACCEPTED)
+            result = _under_lease(database, accepted, house)
     return replace(result, command="verify")
 
 
@@ -89,7 +86,7 @@ def _look_again(database: Database, last: Event, house: House) -> Result:
     if last.kind == journal.REFUSED:
         return result
     proof = _follower(database, result, evidence, house).look()
-    if evidence.get("receipt") is None and proof != SURFACED:
+    if evidence.get("offset") is None and proof != SURFACED:
         # Without the offset an older line of the same text cannot be told apart.
         proof = NONE
     if proof == SURFACED:
@@ -102,24 +99,33 @@ def _look_again(database: Database, last: Event, house: House) -> Result:
     return found
 
 
+def _under_lease(database: Database, accepted: Event, house: House) -> Result:
+    """The verdict on a delivery that had none when it was asked for."""
+    result = _kept_result(accepted)
+    postbox = str(result.carrier.session_id)
+    try:
+        lease = take_lease(house.places.locks, postbox, timeout_s=0, clock=house.clock)
+    except LeaseBusy:
+        return replace(result, reason="a carrier still holds the postbox; ask again later")
+    with contextlib.closing(lease):
+        # Its dispatcher may have lived, and concluded while we took the lease.
+        if (last := _last_judged(story_of(database, accepted.delivery))) is not None:
+            return _look_again(database, last, house)
+        return _judge_orphan(database, accepted, house)
+
+
 def _judge_orphan(database: Database, accepted: Event, house: House) -> Result:
     """The verdict that a dead dispatcher owes, from what its keeper and wrapper left."""
     body = json.loads(accepted.body)
     result = replace(_kept_result(accepted), attempt=body["attempt"])
     binding = Binding(str(result.target.session_id), str(result.carrier.session_id))
-    try:
-        lease = take_lease(house.places.locks, binding.postbox, timeout_s=0, clock=house.clock)
-    except LeaseBusy:
-        return replace(result, reason="a carrier still holds the postbox; ask again later")
-    with contextlib.closing(lease):
-        folder = post.folder_of(house, result)
-        envelope = post.envelope_of(
-            result, load_config(house.places, house.env), _body(database, result), body["nonce"]
-        )
-        run = read_run(folder) or Run(None, False, None, b"", b"", 0)  # noqa: FBT003 - by position
-        evidence = collect(envelope, run, folder)
-        found = post.conclude(result, evidence, binding, envelope.nonce)
-        keep.settle_doubt(database, found, post.evidence_facts(evidence), house.clock.now())
+    folder = post.folder_of(house, result)
+    config = load_config(house.places, house.env)
+    envelope = post.envelope_of(result, config, _body(database, result), body["nonce"])
+    run = read_run(folder) or Run(None, False, None, b"", b"", 0)  # noqa: FBT003 - by position
+    evidence = collect(envelope, run, folder)
+    found = post.conclude(result, evidence, binding, envelope.nonce)
+    keep.settle_doubt(database, found, post.evidence_facts(evidence), house.clock.now())
     post.forget_if_settled(found, house)
     return found
 
@@ -149,7 +155,10 @@ def _kept_result(event: Event) -> Result:
     # pydantic reads our own file back strictly; a kiss never comes here.
     from dispatch.schema import result_from
 
-    return result_from(json.loads(event.body)["result"])
+    try:
+        return result_from(json.loads(event.body)["result"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalUnreadable(event.delivery, event.id) from error
 
 
 def _evidence(event: Event) -> dict[str, Any]:
@@ -161,12 +170,11 @@ def _follower(
     database: Database, result: Result, evidence: dict[str, Any], house: House
 ) -> Follower:
     """A fresh reading of the target's transcript, from where it stood before the write."""
-    receipt = evidence.get("receipt") or {}
     session = str(result.target.session_id)
     claude_dir = load_config(house.places, house.env).claude_dir
     return Follower(
-        receipt.get("transcript"),
-        receipt.get("offset") or 0,
+        evidence.get("transcript"),
+        evidence.get("offset") or 0,
         msg_id=str(result.delivery_id),
         text=_body(database, result).decode(),
         session_id=session,

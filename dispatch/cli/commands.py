@@ -108,12 +108,17 @@ def _check(args: KissArgs) -> None:
         raise Usage("give the line as an argument, as - for stdin, or with --file, once")
     if args.proof not in (None, "surfaced"):
         raise Usage(f"--proof knows only surfaced, not {args.proof!r}")
-    if args.key is not None and not 0 < len(args.key.encode(errors="replace")) <= _LONGEST_KEY:
-        raise Usage(f"--key takes 1 to {_LONGEST_KEY} bytes")
-    if args.key is not None and not args.key.isprintable():
-        raise Usage("--key takes printable text")
+    if args.key is not None and not _fits_key(args.key):
+        raise Usage(f"--key takes 1 to {_LONGEST_KEY} bytes of UTF-8")
     if not (math.isfinite(args.wait) and math.isfinite(args.lock_timeout)):
         raise Usage("--wait and --lock-timeout take a finite number of seconds")
+
+
+def _fits_key(key: str) -> bool:
+    try:
+        return 0 < len(key.encode()) <= _LONGEST_KEY
+    except UnicodeEncodeError:
+        return False
 
 
 def _spelled(text: str, stream: Any) -> str:

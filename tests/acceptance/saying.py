@@ -117,7 +117,7 @@ def shell_claude(rig: Rig, program: str) -> str:
     """The path of *program* as the `claude` on the rig's PATH."""
     path = f"{rig.bin}/claude"
     Path(path + ".new").write_text(program, encoding="utf-8")
-    os.chmod(path + ".new", 0o755)
+    os.chmod(path + ".new", 0o700)
     os.rename(path + ".new", path)
     return path
 
@@ -176,7 +176,9 @@ def lease(rig: Rig, postbox: str = P) -> Iterator[None]:
 def accepted(rig: Rig, delivery: str) -> bool:
     """Whether the line *delivery* is on disk."""
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{rig.state}/zdo.db?mode=ro", uri=True)) as db:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{rig.state}/zdo.db?mode=ro", uri=True)
+        ) as db:
             found = db.execute("SELECT 1 FROM line WHERE key = ?", (delivery,)).fetchone()
     except sqlite3.OperationalError:
         return False

@@ -55,6 +55,23 @@ class Scene:
         assert {session_id} == {other.session for other in everywhere}
         return asked
 
+    def delivered(
+        self, scenario: str, kissed: Kissed, session: Session, told: tuple[int, str, str, int]
+    ) -> None:
+        """*kissed* says *told*, and *session* reads the line; a row of the table either way."""
+        asked = None
+        try:
+            assert kissed.told == told, f"{kissed}"
+            asked = self.once(session)
+        finally:
+            self.note(scenario, kissed, asked)
+
+    def kept_out(self, scenario: str, kissed: Kissed, told: tuple[int, str, str, int]) -> None:
+        """*kissed* says *told*, and no model ever reads the line; a row of the table either way."""
+        self.note(scenario, kissed)
+        assert kissed.told == told, f"{kissed}"
+        self.never()
+
     def never(self) -> None:
         """No model input holds the line, and none will: the target had its time."""
         with pytest.raises(AssertionError, match="no model input"):

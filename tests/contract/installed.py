@@ -116,7 +116,8 @@ class Zdo:
     def target(self, name: str, session_id: str, postbox: str = "") -> None:
         """Configure the target *name*, with a postbox of its own where one is given."""
         self._targets[name] = (session_id, postbox or self.postbox)
-        lines = ["[station]", f'carrier_session = "{self.postbox}"']
+        # The settle window ends early once the line surfaces; on a loaded machine that is late.
+        lines = ["[carrier]", "settle_s = 2.0", "[station]", f'carrier_session = "{self.postbox}"']
         for name_, (session, own) in self._targets.items():
             lines += [f"[targets.{name_}]", f'session = "{session}"', f'carrier_session = "{own}"']
         self._config.write_text("\n".join(lines) + "\n")

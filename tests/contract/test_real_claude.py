@@ -39,8 +39,7 @@ def test_an_idle_target_reads_the_line_at_once(scene: Scene, idle: Terminal) -> 
     """Delivered with the transcript's proof, each session under its own name."""
     kissed = scene.zdo.kiss("fable", scene.line)
 
-    scene.note("idle", kissed, scene.once(idle))
-    assert SURFACED == kissed.told, kissed
+    scene.delivered("idle", kissed, idle, SURFACED)
     session_id = scene.rig.session_id(idle)
     assert session_id == kissed.verdict["receipt"]["session_id"]
     assert scene.zdo.postbox == kissed.verdict["carrier"]["result_session_id"]
@@ -51,8 +50,7 @@ def test_the_callers_folder_does_not_matter(scene: Scene, idle: Terminal) -> Non
     """A postbox without a model turn is found from its own folder only: carriers run there."""
     kissed = scene.zdo.kiss("fable", scene.line, cwd=Path("/"))
 
-    scene.note("kissed from /", kissed, scene.once(idle))
-    assert SURFACED == kissed.told, kissed
+    scene.delivered("kissed from /", kissed, idle, SURFACED)
 
 
 @pytest.mark.parametrize("form", ["session id", "name"])
@@ -64,8 +62,7 @@ def test_a_session_that_nobody_configured_has_an_address(
 
     kissed = scene.zdo.kiss(forms[form], scene.line)
 
-    scene.note(f"addressed by {form}", kissed, scene.once(idle))
-    assert SURFACED == kissed.told, kissed
+    scene.delivered(f"addressed by {form}", kissed, idle, SURFACED)
 
 
 def test_a_postbox_with_a_model_turn_carries_as_well(scene: Scene, idle: Terminal) -> None:
@@ -75,8 +72,7 @@ def test_a_postbox_with_a_model_turn_carries_as_well(scene: Scene, idle: Termina
 
     kissed = scene.zdo.kiss("turned", scene.line)
 
-    scene.note("postbox with a model turn", kissed, scene.once(idle))
-    assert SURFACED == kissed.told, kissed
+    scene.delivered("postbox with a model turn", kissed, idle, SURFACED)
     assert scene.zdo.asked_by(postbox) == 1
 
 
@@ -91,8 +87,7 @@ def test_a_busy_target_reads_the_line_when_its_tool_ends(scene: Scene) -> None:
     kissed = scene.zdo.kiss("worker", scene.line)
 
     early = scene.rig.api.inputs_with(scene.line)
-    scene.note("busy (Bash sleeps 4 s)", kissed, scene.once(target))
-    assert ENQUEUED == kissed.told, kissed
+    scene.delivered("busy (Bash sleeps 4 s)", kissed, target, ENQUEUED)
     assert ([], "busy") == (early, kissed.verdict["target"]["status"])
     eventually("verify sees it", lambda: scene.zdo.verify(kissed.delivery)["proof"] == "surfaced")
 
@@ -109,8 +104,7 @@ def test_a_waiting_target_keeps_its_dialog_open(scene: Scene) -> None:
     scene.never()
     status = scene.rig.row(target)["status"]
     target.press("1")
-    scene.note("waiting (answered 1 s after)", kissed, scene.once(target))
-    assert ENQUEUED == kissed.told, kissed
+    scene.delivered("waiting (answered 1 s after)", kissed, target, ENQUEUED)
     assert ("waiting", "waiting") == (kissed.verdict["target"]["status"], status)
     assert (target.cwd / "asked-for").exists()
 
@@ -125,8 +119,7 @@ def test_a_headless_target_reads_the_line_after_its_tool(scene: Scene) -> None:
 
     kissed = scene.zdo.kiss("alone", scene.line)
 
-    scene.note("headless (Bash sleeps 4 s)", kissed, scene.once(target))
-    assert ENQUEUED == kissed.told, kissed
+    scene.delivered("headless (Bash sleeps 4 s)", kissed, target, ENQUEUED)
     assert session_id == target.result()["session_id"]
 
 
@@ -136,8 +129,7 @@ def test_a_bypass_target_that_accepts_takes_the_line(scene: Scene) -> None:
 
     kissed = scene.zdo.kiss("open", scene.line)
 
-    scene.note("bypass, inbound accept", kissed, scene.once(target))
-    assert SURFACED == kissed.told, kissed
+    scene.delivered("bypass, inbound accept", kissed, target, SURFACED)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +148,7 @@ def test_a_line_that_the_target_keeps_out_is_not_called_delivered(
 
     kissed = scene.zdo.kiss("closed", scene.line)
 
-    scene.note(scenario, kissed)
-    assert (*expected, "written", 0) == kissed.told, kissed
-    scene.never()
+    scene.kept_out(scenario, kissed, (*expected, "written", 0))
 
 
 def test_a_target_cleared_before_the_write_is_not_written(scene: Scene) -> None:
@@ -174,9 +164,7 @@ def test_a_target_cleared_before_the_write_is_not_written(scene: Scene) -> None:
 
     kissed = call.result()
 
-    scene.note("/clear before the write", kissed)
-    assert (3, "door-mismatch", "none", 0) == kissed.told, kissed
-    scene.never()
+    scene.kept_out("/clear before the write", kissed, (3, "door-mismatch", "none", 0))
 
 
 def test_a_target_killed_before_the_write_is_not_running(scene: Scene) -> None:
@@ -191,10 +179,8 @@ def test_a_target_killed_before_the_write_is_not_running(scene: Scene) -> None:
 
     kissed = call.result()
 
-    scene.note("killed before the write", kissed)
-    assert (69, "target-not-running", "none", 0) == kissed.told, kissed
+    scene.kept_out("killed before the write", kissed, (69, "target-not-running", "none", 0))
     assert target.pid in scene.rig.rows()
-    scene.never()
 
 
 def test_a_postbox_that_somebody_opened_is_left_alone(scene: Scene, idle: Terminal) -> None:
@@ -206,9 +192,7 @@ def test_a_postbox_that_somebody_opened_is_left_alone(scene: Scene, idle: Termin
 
     kissed = scene.zdo.kiss("opened", scene.line)
 
-    scene.note("postbox open elsewhere", kissed)
-    assert (2, "carrier-live", "none", 0) == kissed.told, kissed
-    scene.never()
+    scene.kept_out("postbox open elsewhere", kissed, (2, "carrier-live", "none", 0))
 
 
 @pytest.mark.parametrize(
@@ -224,9 +208,7 @@ def test_a_broken_hook_costs_no_request(
 
     kissed = scene.zdo.kiss("hookless", scene.line, shim=scene.zdo.shim(before))
 
-    scene.note(scenario, kissed)
-    assert kissed.told == (76, "wrapper-not-run", "none", 0), kissed
-    scene.never()
+    scene.kept_out(scenario, kissed, (76, "wrapper-not-run", "none", 0))
 
 
 def test_a_postbox_that_never_was_is_the_carriers_failure(scene: Scene, idle: Terminal) -> None:
@@ -235,6 +217,5 @@ def test_a_postbox_that_never_was_is_the_carriers_failure(scene: Scene, idle: Te
 
     kissed = scene.zdo.kiss("lost", scene.line)
 
-    scene.note("postbox unknown", kissed)
-    assert (76, "carrier-exit", "none", 0) == kissed.told, kissed
+    scene.kept_out("postbox unknown", kissed, (76, "carrier-exit", "none", 0))
     assert "No conversation found" in kissed.verdict["reason"]

@@ -48,8 +48,7 @@ def test_a_frozen_target_is_a_doubt_that_the_transcript_settles(scene: Scene) ->
     with frozen(target):
         kissed = scene.zdo.kiss("frozen", scene.line)
 
-    scene.note("target frozen", kissed, scene.once(target))
-    assert kissed.told == (3, "unknown", "none", 0), kissed
+    scene.delivered("target frozen", kissed, target, (3, "unknown", "none", 0))
     eventually("verify sees it", lambda: scene.zdo.verify(kissed.delivery)["proof"] == "surfaced")
 
 
@@ -64,8 +63,7 @@ def test_a_carrier_killed_at_the_door_leaves_no_doubt(scene: Scene) -> None:
 
     kissed = call.result()
 
-    scene.note("carrier killed at the door", kissed, scene.once(target))
-    assert kissed.told == (0, "surfaced", "surfaced", 0), kissed
+    scene.delivered("carrier killed at the door", kissed, target, (0, "surfaced", "surfaced", 0))
     assert carrier in scene.rig.rows()
     scene.rig.until(target, "idle")
     again = scene.zdo.kiss("patient", f"{scene.line} again")

@@ -8,6 +8,7 @@ another session_id.  By default it does as the real one: runs the hook, prints
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -296,7 +297,8 @@ def _start_hook(command, env, stdin):
     )
     os.close(take)
     os.close(said)
-    os.write(give, stdin)
+    with contextlib.suppress(BrokenPipeError):  # a hook need not read its input
+        os.write(give, stdin)
     os.close(give)
     return pid, out
 

@@ -658,6 +658,7 @@ class FakeDoor:
         self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True)
         ready = self.process.stdout.readline() if self.process.stdout else ""
         if not ready:
+            self._clean_up()
             raise AssertionError("the fake door did not start")
         told = json.loads(ready)
         self.pid, self.socket = int(told["pid"]), str(told["socket"])
@@ -665,13 +666,16 @@ class FakeDoor:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._clean_up()
+        for path in [self.row_file, self.socket]:
+            if os.path.lexists(path):
+                os.unlink(path)
+
+    def _clean_up(self) -> None:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
         self.process.wait(5)
-        for path in [self.row_file, self.socket]:
-            if os.path.lexists(path):
-                os.unlink(path)
         shutil.rmtree(self.base)
 
     @property

@@ -100,6 +100,10 @@ class Rig:
         """What the fake claude recorded of each of its runs."""
         return claude.log_of(self.claude, "start")
 
+    def log(self) -> list[dict[str, Any]]:
+        """Everything that the fake claude recorded, in order."""
+        return claude.log_of(self.claude)
+
     def command(self, *words: str) -> list[str]:
         """The argv of the command, run from the tree that this file stands in."""
         code = "from dispatch.cli.main import main; main()"

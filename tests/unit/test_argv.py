@@ -70,7 +70,19 @@ def test_an_empty_caller_gives_only_what_zdo_sets():
 
 def test_the_short_list_of_the_caller_comes_through():
     """Each of them, and every LC_ variable."""
-    names = "HOME PATH USER LOGNAME SHELL LANG LC_ALL LC_TIME TZ TMPDIR XDG_RUNTIME_DIR".split()
+    names = [
+        "HOME",
+        "PATH",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LC_ALL",
+        "LC_TIME",
+        "TZ",
+        "TMPDIR",
+        "XDG_RUNTIME_DIR",
+    ]
     caller = {name: f"/{name}" for name in names}
 
     assert env_of(caller) == caller | FIXED

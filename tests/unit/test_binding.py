@@ -48,13 +48,13 @@ def test_a_postbox_comes_out_canonical():
 
 def test_an_empty_postbox_of_a_target_is_none_on_purpose():
     """It never falls back to the station's (INTERFACE 7)."""
-    with pytest.raises(CarrierUnbound, match="fable .*target fable is empty"):
+    with pytest.raises(CarrierUnbound, match=r"fable .*target fable is empty"):
         postbox_for(target(""), config(), nobody)
 
 
 def test_a_station_without_a_postbox_is_unbound():
     """Never the target's own id instead (K04)."""
-    with pytest.raises(CarrierUnbound, match="target fable has no postbox: .*station mini"):
+    with pytest.raises(CarrierUnbound, match=r"target fable has no postbox: .*station mini"):
         postbox_for(target(None), config(""), nobody)
     with pytest.raises(CarrierUnbound, match="addressed directly"):
         postbox_for(None, config(""), nobody)

@@ -373,6 +373,19 @@ def test_only_bytes_of_the_frame_are_a_write(taken: int, wrote: bool, found: str
     assert (answer.wrote, answer.eof, answer.found) == (wrote, False, found)
 
 
+def test_what_the_door_says_on_the_connection_is_no_end() -> None:
+    """The real one says nothing there; only EOF means read."""
+    clock = Clock()
+    door = InboxDoor(clock, deadline=clock.monotonic() + 5, uid=0, pid=1)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.sendall(b"noise")
+        theirs.shutdown(socket.SHUT_WR)
+
+        assert door._read_to_eof(ours, Silent())  # type: ignore[arg-type]
+
+
 def test_the_same_door_is_written_by_many_at_once(tmp_path: Path) -> None:
     """Each visit has its own reply socket; all of them go."""
     with FakeDoor(str(tmp_path)) as door:

@@ -282,4 +282,3 @@ def test_a_script_with_an_unknown_word_is_refused(tmp_path: Path) -> None:
     door = FakeDoor(str(tmp_path), acept="hold")
     with pytest.raises(AssertionError, match="did not start"):
         door.__enter__()
-    door.process.communicate(timeout=5)

@@ -118,6 +118,17 @@ def test_a_wrapper_that_holds_the_permit_at_the_deadline_finishes(tmp_path):
     assert stage.has("receipt.json")
 
 
+def test_a_carrier_may_end_by_itself_while_its_wrapper_has_its_time(tmp_path):
+    """Then nothing is left to end, and the wrapper still finishes."""
+    stage = Stage(tmp_path, after_s=0.4)
+    stage.hook(f"({_wrapper(stage, 1)}) > {os.devnull} 2>&1 & exit 2")
+
+    run = stage.run(deadline_s=0.3)
+
+    assert (True, 0) == (run.timed_out, run.exit)
+    assert stage.has("receipt.json")
+
+
 def test_a_wrapper_never_has_more_than_its_own_time(tmp_path):
     """With the permit and without an end: it is gone, and the doubt stays."""
     stage = Stage(tmp_path, ignore_term=True)
@@ -241,6 +252,11 @@ def test_descendants_are_found_across_sessions(tmp_path):
     assert [] == descendants(stray["pid"])
     os.kill(start["ppid"], signal.SIGTERM)
     assert status_of(dispatcher) == 0
+
+
+def test_without_proc_no_descendant_is_known(tmp_path):
+    """The group is all that can be ended there."""
+    assert [] == descendants(os.getppid(), f"{tmp_path}/none")
 
 
 def test_a_signal_to_nobody_is_no_error():

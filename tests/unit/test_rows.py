@@ -467,3 +467,23 @@ def test_thousands_of_stale_rows_hide_nobody(registry: FakeRegistry) -> None:
     assert whole.rows == part.rows
     assert middle - started < 10
     assert ended - middle < 5
+
+
+@pytest.mark.parametrize(
+    ("pid", "path", "reason"),
+    [
+        ("true", "/s", "name-mismatch"),
+        ("1.0", "/s", "name-mismatch"),
+        ("1", "/a\\u0000b", "no-socket"),
+        ("1", "s", "no-socket"),
+    ],
+)
+def test_what_only_equals_a_pid_or_a_path_is_none(pid: str, path: str, reason: str) -> None:
+    """True is not process 1, and no path holds a NUL; the parser alone says so."""
+    content = f'{{"pid":{pid},"sessionId":"388e03f6-0000-4000-8000-000000000001",'
+    content += f'"messagingSocketPath":"{path}"}}'
+
+    found = parse_row("1.json", content.encode())
+
+    assert isinstance(found, Skipped)
+    assert reason == found.reason

@@ -11,8 +11,10 @@ import time
 
 import pytest
 
+from carrier.family import Orphans
 from carrier.run import Run, carry_out, find_binary, read_run, run_carrier
 from registry.clock import Clock
+from registry.processes import Processes
 from registry.record import replace
 from tests.fakes.runs import ENV, Stage, in_child, runs, status_of, wait_for
 
@@ -265,6 +267,13 @@ def test_a_keeper_killed_before_it_named_its_carrier_is_only_noticed(tmp_path):
 
     assert (None, None, False) == (run.exit, run.spawn_error, run.interrupted)
     assert not stage.has("permit")
+
+
+@pytest.mark.parametrize("named", ["", "x 1", "0 1", "-1 1", "1 1"])
+def test_a_name_that_is_none_is_never_signalled(named):
+    """Zero would be our own group, one everybody's parent."""
+    with pytest.raises(ValueError, match="no carrier|invalid literal"):
+        Orphans(named, Processes())
 
 
 def test_a_number_that_somebody_else_has_by_now_is_never_signalled(tmp_path):

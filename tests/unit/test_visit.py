@@ -15,7 +15,7 @@ from carrier.visit import StayAway, find_row, visit
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.rows import Row
-from tests.fakes.door import FakeDoor
+from tests.fakes.door import REASONS, FakeDoor
 from tests.fakes.envelopes import P, T, a_receipt, an_envelope
 
 AT = "2026-11-30T14:24:04.751Z"
@@ -126,8 +126,9 @@ def test_notices_are_in_the_receipt(target: FakeDoor) -> None:
     """As they were heard."""
     target.change(accept="hold")
 
-    assert [notice.status for notice in visited(target, inbox()).notices] == ["held"]
-    assert Notice("held") != visited(target, inbox()).notices[0]
+    (notice,) = visited(target, inbox()).notices
+
+    assert notice == Notice("held", None, None, REASONS["held"])
 
 
 def test_a_cleared_session_is_a_mismatch(target: FakeDoor) -> None:
@@ -181,6 +182,16 @@ def test_an_ended_session_is_not_running(target: FakeDoor) -> None:
 
     assert (receipt.found, receipt.session_id) == ("target-not-running", T)
     assert "no-process" in (receipt.detail or "")
+
+
+def test_another_session_that_runs_is_no_substitute(target: FakeDoor) -> None:
+    """Neither the id nor the pid of the envelope: it is not touched."""
+    paper = PaperDoor()
+
+    receipt = visited(target, paper, session_id=P, pid=1)
+
+    assert (receipt.found, receipt.session_id, receipt.pid) == ("target-not-running", P, None)
+    assert paper.visits == []
 
 
 def test_no_row_at_all_is_not_running(tmp_path: Path) -> None:

@@ -1,0 +1,217 @@
+"""One attempt from permit to evidence: (what the wrapper did, what T shows) → facts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from carrier.argv import settings
+from carrier.attempt import Evidence, attempt, collect
+from carrier.proof import TornReceipt, read_receipt
+from carrier.report import Report, Unreadable
+from carrier.run import read_run
+from registry.clock import Clock
+from tests.fakes.envelopes import DELIVERY, MSG, P, T, a_receipt
+from tests.fakes.runs import ENV, Stage, in_child, status_of, wait_for
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+SURFACED = {"type": "user", "sessionId": T, "origin": {"kind": "peer", "msg_id": MSG}}
+ENQUEUED = {"type": "queue-operation", "operation": "enqueue", "sessionId": T}
+
+# Takes the permit, leaves the receipt that its argument describes, and blocks.
+WRAPPER = """
+import json, os, sys
+sys.path.append(sys.argv[1])
+from carrier.proof import leave_receipt, take
+from tests.fakes.envelopes import a_receipt
+folder, receipt = os.environ["ZDO_CARRIER_ATTEMPT"], json.loads(sys.argv[2])
+assert take(folder) is not None
+if isinstance(receipt, str):
+    open(folder + "/receipt.json", "w").write(receipt)
+elif receipt is not None:
+    leave_receipt(folder, a_receipt(**receipt))
+print('{"decision":"block","reason":"zdo"}')
+"""
+
+
+def wrapper(receipt):
+    """A wrapper that leaves *receipt*: changes of a right one, a text, or None for none."""
+    return shlex.join([sys.executable, "-c", WRAPPER, ROOT, json.dumps(receipt)])
+
+
+def carry(stage, command, **changes):
+    """The evidence of one attempt on *stage* with *command* as its wrapper."""
+    env = ENV | {"ZDO_CARRIER_ATTEMPT": stage.attempt_dir, "ZDO_CARRIER_WRAPPER": command}
+    given = {
+        "argv": stage.argv(), "env": env, "cwd": stage.cwd, "attempt_dir": stage.attempt_dir,
+        "lease_fd": stage.lease_fd, "deadline_s": 10.0, "clock": Clock(),
+    }  # fmt: skip
+    return attempt(stage.envelope(), **(given | changes))
+
+
+def transcript(stage, *rows):
+    """T's transcript with *rows*; its path."""
+    folder = f"{stage.folder}/claude-config/projects/-w"
+    os.makedirs(folder)
+    path = f"{folder}/{T}.jsonl"
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+ENQUEUED_OURS = ENQUEUED | {"content": "one line of text"}
+
+
+@pytest.mark.parametrize(
+    ("receipt", "rows", "intent", "proof"),
+    [
+        ({}, [], True, "written"),
+        ({}, [ENQUEUED_OURS], True, "enqueued"),
+        ({}, [ENQUEUED_OURS, SURFACED], True, "surfaced"),
+        ({"surfaced": True}, [], True, "written"),
+        ({"eof": False}, [], True, "none"),
+        ({"eof": False}, [SURFACED], True, "surfaced"),
+        ({}, [SURFACED | {"sessionId": P}], True, "written"),
+        ({"wrote": False, "eof": False, "found": "door-mismatch"}, [SURFACED], True, "none"),
+        (None, [], True, "none"),
+        (None, [ENQUEUED_OURS], True, "none"),
+        (None, [SURFACED], True, "surfaced"),
+        ("{torn", [ENQUEUED_OURS], True, "none"),
+        ({"nonce": "another"}, [], True, "none"),
+        ({"nonce": "another"}, [SURFACED], True, "surfaced"),
+        ({"session_id": P}, [ENQUEUED_OURS], True, "none"),
+    ],
+)
+def test_the_proof_is_what_door_and_transcript_show(tmp_path, receipt, rows, intent, proof):
+    """A wrapper's word for "surfaced" is not enough; without a receipt only msg_id counts."""
+    stage = Stage(tmp_path)
+    path = transcript(stage, *rows)
+
+    found = carry(stage, wrapper(receipt))
+
+    assert (intent, proof, path if found.transcript else None) == (
+        found.intent,
+        found.proof,
+        found.transcript,
+    )
+    assert isinstance(found, Evidence)
+    assert (0, P, False) == (found.run.exit, found.report.session_id, found.report.is_error)
+    assert found.receipt == read_receipt(stage.attempt_dir)
+
+
+def test_rows_from_before_the_write_prove_nothing_of_the_queue(tmp_path):
+    """The same text may have been told before: only what follows the offset counts."""
+    stage = Stage(tmp_path)
+    path = transcript(stage, ENQUEUED_OURS)
+    receipt = {"transcript": path, "offset": os.path.getsize(path)}
+
+    found = carry(stage, wrapper(receipt))
+
+    assert ("written", path) == (found.proof, found.transcript)
+    assert found.receipt == a_receipt(**receipt)
+
+
+def test_a_receipt_that_is_torn_is_evidence_too(tmp_path):
+    """Named, not dropped."""
+    assert isinstance(carry(Stage(tmp_path), wrapper("{torn")).receipt, TornReceipt)
+
+
+def test_a_carrier_that_never_ran_the_wrapper_left_the_door_untouched(tmp_path):
+    """The permit is withdrawn; nobody can take it later; the transcript is not asked."""
+    stage = Stage(tmp_path, hook="none")
+    transcript(stage, SURFACED)
+
+    found = carry(stage, wrapper({}))
+
+    assert (False, None, "none", None) == (
+        found.intent,
+        found.receipt,
+        found.proof,
+        found.transcript,
+    )
+    assert isinstance(found.report, Report)
+    assert [False, False] == [stage.has("permit"), stage.has("intent")]
+
+
+def test_a_second_wrapper_in_one_run_finds_no_permit(tmp_path):
+    """One permit, one write (K14)."""
+    stage = Stage(tmp_path, hook_runs=2)
+
+    found = carry(stage, wrapper({}))
+
+    [hooks] = stage.log("hooks")
+    assert [0, 1] == [run["status"] for run in hooks["runs"]]
+    assert (True, "written") == (found.intent, found.proof)
+
+
+def test_a_missing_binary_leaves_everything_untouched(tmp_path):
+    """A spawn error is a fact like the others."""
+    stage = Stage(tmp_path)
+
+    found = carry(stage, wrapper({}), argv=[f"{tmp_path}/missing"])
+
+    assert "No such file" in found.run.spawn_error
+    assert (Unreadable("empty"), False, None) == (found.report, found.intent, found.receipt)
+
+
+def test_everything_is_in_place_and_private_before_the_carrier_starts(tmp_path):
+    """Settings with the one hook, the permit, and a folder for us alone."""
+    stage = Stage(tmp_path, hook="none")
+    os.rmdir(stage.attempt_dir)
+    argv = ["/bin/sh", "-c", f"cp -p {stage.attempt_dir}/permit {tmp_path}/seen"]
+
+    carry(stage, "the wrapper", argv=argv)
+
+    with open(f"{stage.attempt_dir}/settings.json", "rb") as file:
+        assert settings("the wrapper", 15) == file.read()
+    assert json.loads((tmp_path / "seen").read_bytes())["delivery_id"] == DELIVERY
+    modes = [
+        stat.S_IMODE(os.stat(path).st_mode)
+        for path in (stage.attempt_dir, f"{stage.attempt_dir}/settings.json", tmp_path / "seen")
+    ]
+    assert [0o700, 0o600, 0o600] == modes
+
+
+def test_evidence_can_be_collected_after_the_dispatcher_died(tmp_path):
+    """The keeper finished alone; whoever comes next finds the same."""
+    stage = Stage(tmp_path, after_s=0.3)
+    transcript(stage, SURFACED)
+    dispatcher = in_child(lambda: carry(stage, wrapper({})))
+    wait_for(lambda: stage.log("start"))
+    os.kill(dispatcher, 9)
+    status_of(dispatcher)
+    os.close(stage.lease_fd)
+    wait_for(stage.lease_is_free)
+
+    found = collect(stage.envelope(), read_run(stage.attempt_dir), stage.attempt_dir)
+
+    assert (0, True, "surfaced") == (found.run.exit, found.intent, found.proof)
+
+
+HEAVY = [
+    "carrier.door", "carrier.wrapper", "dataclasses", "typing", "pathlib", "subprocess", "tempfile",
+    "shutil", "uuid", "logging", "asyncio", "datetime", "pydantic", "typer", "filelock", "socket",
+    "hashlib", "ctypes",
+]  # fmt: skip
+
+
+def test_an_attempt_loads_neither_the_door_nor_anything_heavy():
+    """The dispatcher cannot touch a door (K11), and a kiss pays for nothing it does not use."""
+    script = (
+        "import sys; import carrier.attempt, carrier.binding, carrier.argv, carrier.keeper;"
+        f"print(*[name for name in {HEAVY} if name in sys.modules])"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-IS", "-c", f"import sys; sys.path.append({ROOT!r}); {script}"],
+        capture_output=True,
+        check=True,
+    )
+
+    assert b"\n" == ran.stdout

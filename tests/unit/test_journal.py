@@ -1,0 +1,39 @@
+"""What happened, in order."""
+
+from __future__ import annotations
+
+import pytest
+
+from dispatch import journal
+from dispatch.database import Database
+
+ONE, TWO = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"
+
+
+@pytest.fixture
+def database(tmp_path):
+    """An open database of one test."""
+    opened = Database(str(tmp_path / "zdo.db"))
+    yield opened
+    opened.close()
+
+
+def test_a_story_is_told_in_order_and_of_one_delivery(database):
+    """Oldest first, whatever the clock said; the class stands beside the body."""
+    with database.writing() as link:
+        journal.add(link, ONE, journal.ACCEPTED, {"attempt": 1}, 20.0)
+        journal.add(link, TWO, journal.REFUSED, {"class": "target-unknown"}, 5.0)
+        journal.add(link, ONE, journal.JUDGED, {"class": "unknown"}, 10.0)
+    with database.reading() as link:
+        story = journal.story(link, ONE)
+
+    assert [("accepted", None), ("judged", "unknown")] == [(e.kind, e.name) for e in story]
+    assert [20.0, 10.0] == [e.at for e in story]
+    assert story[0].id < story[1].id
+    assert story[0].body == '{"attempt": 1}'
+
+
+def test_an_unknown_delivery_has_no_story(database):
+    """Nothing is not an error."""
+    with database.reading() as link:
+        assert () == journal.story(link, ONE)

@@ -1,0 +1,134 @@
+"""What a person reads: plain lines, and nothing in them acts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dispatch import render
+from dispatch.result import CarrierFacts, Plan, TargetFacts
+from dispatch.verdict import TABLE
+from registry.row import Listing, Skipped
+from registry.targets import Target
+from tests.fakes.envelopes import DELIVERY, P, T
+from tests.fakes.evidence import OTHER, a_config, a_row, an_evidence
+from tests.fakes.household import asked, conclude
+
+
+@given(st.text())
+def test_a_cleaned_text_is_one_printable_line(text):
+    """Whatever somebody called a session."""
+    assert render.clean(text).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("\x1b[2J", "\\x1b[2J"), ("a\nb", "a\\nb"), ("\ud800", "\\ud800"), ("é", "é"), (None, "None")],
+)
+def test_what_would_act_is_written_out(text, shown):
+    """A terminal gets letters."""
+    assert shown == render.clean(text)
+
+
+def test_a_failure_is_class_reason_and_what_to_do():
+    """INTERFACE 5: one line."""
+    assert render.failure_line("usage", "odd\nwords", "see zdo --help") == (
+        "zdo: usage: odd\\nwords; see zdo --help"
+    )
+
+
+def test_a_delivery_is_one_sentence():
+    """The name first, the session short."""
+    assert render.kiss_line(conclude(an_evidence())) == (
+        f"delivered-start: fable (session {T[:8]}, pid 4201, idle); proof: written;"
+        f" delivery {DELIVERY}"
+    )
+
+
+def test_a_session_addressed_by_its_id_is_not_named_twice():
+    """The id is the name."""
+    target = TargetFacts(id=T, session_id=T, pid=1, status="busy", route="session")
+
+    assert f"{T} (pid 1, busy)" in render.kiss_line(asked(target=target))
+
+
+def test_a_plan_shows_argv_one_word_a_line():
+    """An empty word and one with a blank are quoted, so that they can be seen."""
+    plan = Plan(argv=("claude", "--tools=", "", "zdo knock x"), env=("HOME", "PATH"))
+    shown = render.plan_lines(asked(verdict=TABLE["dry-run"], plan=plan))
+
+    assert shown == [
+        f"target   {T}  fable  pid 4201  idle  by target",
+        f"postbox  {P}",
+        "argv",
+        "  claude",
+        "  --tools=",
+        "  ''",
+        "  'zdo knock x'",
+        "environment",
+        "  HOME PATH",
+    ]
+
+
+def test_without_a_plan_only_the_sessions_are_shown():
+    """A refused dry run got no further."""
+    result = asked(carrier=CarrierFacts())
+
+    assert render.resolve_lines(result) == render.plan_lines(result)
+
+
+def test_the_sessions_stand_in_columns_and_the_skipped_below():
+    """A name that acts is written out; what is unknown is a hyphen."""
+    rows = (
+        a_row(name="\x1b[31m"),
+        a_row(pid=2, session_id=OTHER, name=None, status=None, cwd=None),
+    )
+    listing = Listing(rows, (Skipped("7.json", "torn", 7),))
+
+    assert render.session_lines(listing, {4201: True}) == [
+        "NAME      SESSION   PID   STATUS  REACHABLE  FOLDER",
+        f"\\x1b[31m  {T[:8]}  4201  idle    yes        /home/u/fable",
+        f"-         {OTHER[:8]}  2     -       no         -",
+        "skipped 7.json: torn",
+    ]
+
+
+def test_the_targets_show_the_postbox_that_would_carry():
+    """Their own, else the station's; none on purpose is said."""
+    targets = (
+        Target("fable", "session", T, None),
+        Target("clerk", "name", "clerk", OTHER),
+        Target("mute", "ticket", "TK-7", ""),
+    )
+
+    assert [f"session  {T}", f"{P}"] == [
+        "  ".join(render.target_lines(a_config(*targets))[1].split()[1:3]),
+        render.target_lines(a_config(*targets))[1].split()[3],
+    ]
+    assert [OTHER, "none"] == [
+        line.split()[-1] for line in render.target_lines(a_config(*targets))[2:]
+    ]
+
+
+def test_no_targets_is_the_head_alone():
+    """An empty table is a table."""
+    assert render.target_lines(a_config()) == ["TARGET  BY  VALUE  POSTBOX"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "shown"),
+    [
+        (None, None, "t accepted"),
+        ("unknown", None, "t accepted unknown"),
+        ("unknown", "no\nend", "t accepted unknown: no\\nend"),
+    ],
+)
+def test_an_event_is_one_line(name, reason, shown):
+    """When, what, which class, why."""
+    assert shown == render.event_line("t", "accepted", name, reason)
+
+
+def test_an_id_is_short_for_a_person():
+    """And a hyphen where there is none."""
+    assert [T[:8], "-", "-"] == [render.short(T), render.short(None), render.short("")]
