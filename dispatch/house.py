@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dispatch import __version__
 from registry.record import Record
+from registry.targets import load_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from registry.clock import Clock
     from registry.home import Places
     from registry.processes import Processes
+    from registry.targets import Config
 
 
 class House(Record):
@@ -22,3 +25,7 @@ class House(Record):
     processes: Processes
     python: str  # the interpreter that runs the wrapper
     root: str  # the folder that holds our packages
+
+    def config(self) -> Config:
+        """The configuration as it stands now, or ConfigInvalid."""
+        return load_config(self.places, self.env, version=__version__)

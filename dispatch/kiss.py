@@ -23,7 +23,6 @@ from registry.ids import key_to_msg_id, new_uuid
 from registry.locks import take_lease
 from registry.record import Record, fields
 from registry.rows import read_rows
-from registry.targets import load_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def _kiss(errand: Errand) -> Result:
     line = order.take_line()
     digest = hashlib.sha256(line)
     telling.add(line=LineFacts(bytes=len(line), sha256=digest.hexdigest()))
-    config = load_config(house.places, house.env)
+    config = house.config()
     aim = _aim(errand, config)
     if order.dry_run:
         parcel = post.pack(aim, config, house, telling.result)

@@ -17,7 +17,6 @@ from registry.errors import LeaseBusy
 from registry.ids import parse_uuid
 from registry.locks import take_lease
 from registry.record import replace
-from registry.targets import load_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +100,8 @@ def _look_again(database: Database, last: Event, house: House) -> Result:
 
 def _under_lease(database: Database, accepted: Event, house: House) -> Result:
     """The verdict on a delivery that had none when it was asked for."""
-    result = _kept_result(accepted)
+    attempt = json.loads(accepted.body)["attempt"]
+    result = replace(_kept_result(accepted), attempt=attempt)
     postbox = str(result.carrier.session_id)
     try:
         lease = take_lease(house.places.locks, postbox, timeout_s=0, clock=house.clock)
@@ -111,17 +111,16 @@ def _under_lease(database: Database, accepted: Event, house: House) -> Result:
         # Its dispatcher may have lived, and concluded while we took the lease.
         if (last := _last_judged(story_of(database, accepted.delivery))) is not None:
             return _look_again(database, last, house)
-        return _judge_orphan(database, accepted, house)
+        return _judge_orphan(database, accepted, result, house)
 
 
-def _judge_orphan(database: Database, accepted: Event, house: House) -> Result:
+def _judge_orphan(database: Database, accepted: Event, result: Result, house: House) -> Result:
     """The verdict that a dead dispatcher owes, from what its keeper and wrapper left."""
-    body = json.loads(accepted.body)
-    result = replace(_kept_result(accepted), attempt=body["attempt"])
+    nonce = json.loads(accepted.body)["nonce"]
     binding = Binding(str(result.target.session_id), str(result.carrier.session_id))
     folder = post.folder_of(house, result)
-    config = load_config(house.places, house.env)
-    envelope = post.envelope_of(result, config, _body(database, result), body["nonce"])
+    config = house.config()
+    envelope = post.envelope_of(result, config, _body(database, result), nonce)
     run = read_run(folder) or Run(None, False, None, b"", b"", 0)  # noqa: FBT003 - by position
     evidence = collect(envelope, run, folder)
     found = post.conclude(result, evidence, binding, envelope.nonce)
@@ -171,7 +170,7 @@ def _follower(
 ) -> Follower:
     """A fresh reading of the target's transcript, from where it stood before the write."""
     session = str(result.target.session_id)
-    claude_dir = load_config(house.places, house.env).claude_dir
+    claude_dir = house.config().claude_dir
     return Follower(
         evidence.get("transcript"),
         evidence.get("offset") or 0,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Entries that zdo itself makes: a folder that holds nothing else may be tightened.
 _OURS = frozenset({"attempts", "corrupt", "locks", "postbox", "spool.lock", "ballast"})
+_OUR_FILES = ("zdo.db", "config.json")
 
 
 class Places(Record):
@@ -99,7 +100,7 @@ def _check_folder(path: str, found: os.stat_result) -> None:
 
 
 def _tighten(state: str) -> None:
-    foreign = [n for n in os.listdir(state) if n not in _OURS and not n.startswith("zdo.")]
+    foreign = [n for n in os.listdir(state) if n not in _OURS and not n.startswith(_OUR_FILES)]
     if foreign:
         raise StateUnsafe(state, f"is open to others and holds {foreign[0]!r}; chmod 700 it")
     os.chmod(state, 0o700)

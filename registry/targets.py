@@ -169,8 +169,13 @@ def _is_text(found: object) -> bool:
 
 
 def _keep(snapshot: str, origin: list[Any], values: dict[str, Any]) -> bool:
+    from filelock import FileLock, Timeout
+
+    content = json.dumps({"origin": origin, "values": values}).encode()
+    lock = FileLock(snapshot + ".lock", timeout=0, mode=0o600, fallback_to_soft=False)
     try:
-        write_whole(snapshot, json.dumps({"origin": origin, "values": values}).encode())
-    except OSError:
-        return False  # a full or read-only disk only costs the next call its time
+        with lock:
+            write_whole(snapshot, content)
+    except (OSError, Timeout, NotImplementedError):
+        return False  # a full disk, or another writer, only costs the next call its time
     return True

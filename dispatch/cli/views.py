@@ -20,7 +20,6 @@ from registry.clock import iso
 from registry.errors import RegistryError
 from registry.record import fields
 from registry.rows import probe, read_rows
-from registry.targets import load_config
 
 REFUSALS = (RegistryError, CarrierError, DispatchError)
 
@@ -30,7 +29,7 @@ def resolve(address: str, *, as_object: bool) -> int:
     house = this_house()
     telling = Telling(Result(command="resolve", verdict=TABLE["dry-run"]))
     try:
-        config = load_config(house.places, house.env)
+        config = house.config()
         listing = read_rows(config.claude_dir, house.processes)
         found = aim.take_aim(address, config, listing, telling)
         aim.gate(found, if_idle=False)
@@ -44,7 +43,7 @@ def sessions(*, as_object: bool) -> int:
     """`zdo sessions`: running rows, each door asked once whether it answers."""
     house = this_house()
     try:
-        config = load_config(house.places, house.env)
+        config = house.config()
         listing = read_rows(config.claude_dir, house.processes)
     except REFUSALS as error:
         return _refused("sessions", error, as_object=as_object)
@@ -62,7 +61,7 @@ def targets(*, as_object: bool) -> int:
     """`zdo targets`: the configuration as zdo understood it."""
     house = this_house()
     try:
-        config = load_config(house.places, house.env)
+        config = house.config()
     except REFUSALS as error:
         return _refused("targets", error, as_object=as_object)
     if as_object:

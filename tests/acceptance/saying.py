@@ -86,14 +86,14 @@ def complained(said: Said, name: str, status: int) -> None:
 
 
 def refused(rig: Rig, said: Said, name: str, status: int, **how: Any) -> dict[str, Any]:
-    """A refusal as JSON and on stderr, that `zdo show` knows afterwards."""
+    """A refusal as JSON and on stderr, whose delivery the journal knows afterwards."""
     complained(said, name, status)
     told = answered(said)
     assert (name, status) == (told["class"], told["exit"])
     assert told["reason"], told
     assert told["advice"], told
     if how.get("known", True):
-        assert name == story(rig, told["delivery_id"])[-1]["class"]
+        assert name == journal(rig, told["delivery_id"])[-1]
     return told
 
 
@@ -111,6 +111,16 @@ def story(rig: Rig, delivery: str) -> list[dict[str, Any]]:
     assert 0 == shown.exit, shown
     events: list[dict[str, Any]] = shown.json["events"]
     return events
+
+
+def journal(rig: Rig, delivery: str) -> list[str]:
+    """The classes of the events of *delivery*; far cheaper than one more command."""
+    database = sqlite3.connect(f"file:{rig.state}/zdo.db?mode=ro", uri=True)
+    with contextlib.closing(database):
+        asked = "SELECT class FROM event WHERE delivery = ? ORDER BY id"
+        found = database.execute(asked, (delivery,)).fetchall()
+    assert found, f"the journal does not know {delivery}"
+    return [name for (name,) in found]
 
 
 def shell_claude(rig: Rig, program: str) -> str:

@@ -26,7 +26,7 @@ from tests.acceptance.saying import (
     transcript_of,
 )
 from tests.fakes.door import T
-from tests.fakes.rig import P, ROOT, Rig, Said
+from tests.fakes.rig import ROOT, P, Rig, Said
 
 RECEIPT = '"$ZDO_CARRIER_ATTEMPT/receipt.json"'
 

@@ -23,6 +23,8 @@ BYPASS = ("--permission-mode", "bypassPermissions")
 SURFACED = (0, "delivered-start", "surfaced", 0)
 ENQUEUED = (0, "delivered-start", "enqueued", 0)
 NOBODY = "00000000-0000-4000-8000-00000000dead"
+# A tool that runs until the test lets it end.
+BUSY = "until [ -e let-go ]; do sleep 0.1; done"
 
 
 def inbound(rule: str) -> tuple[str, str]:
@@ -78,7 +80,7 @@ def test_a_postbox_with_a_model_turn_carries_as_well(scene: Scene, idle: Termina
 
 def test_a_busy_target_reads_the_line_when_its_tool_ends(scene: Scene) -> None:
     """Delivered while Bash sleeps, enqueued by its transcript; verify sees it surface."""
-    bash(scene, "sleep 4", when="go to work")
+    bash(scene, BUSY, when="go to work")
     target = scene.target("worker", *BYPASS, *inbound("accept"))
     target.enter("go to work")
     scene.rig.api.wait_for("go to work", within=10)
@@ -87,9 +89,38 @@ def test_a_busy_target_reads_the_line_when_its_tool_ends(scene: Scene) -> None:
     kissed = scene.zdo.kiss("worker", scene.line)
 
     early = scene.rig.api.inputs_with(scene.line)
-    scene.delivered("busy (Bash sleeps 4 s)", kissed, target, ENQUEUED)
+    (target.cwd / "let-go").touch()
+    scene.delivered("busy (its tool ends afterwards)", kissed, target, ENQUEUED)
     assert ([], "busy") == (early, kissed.verdict["target"]["status"])
     eventually("verify sees it", lambda: scene.zdo.verify(kissed.delivery)["proof"] == "surfaced")
+
+
+def test_a_caller_who_asks_for_the_proof_is_told_that_it_is_late(scene: Scene) -> None:
+    """Delivered, but a busy target has not shown it in time: look, do not repeat."""
+    bash(scene, BUSY, when="take your time")
+    target = scene.target("slow", *BYPASS, *inbound("accept"))
+    target.enter("take your time")
+    scene.rig.api.wait_for("take your time", within=10)
+    scene.rig.until(target, "busy")
+
+    kissed = scene.zdo.kiss("slow", scene.line, "--proof", "surfaced", "--wait", "1")
+
+    (target.cwd / "let-go").touch()
+    late = (3, "not-surfaced", "enqueued", 0)
+    scene.delivered("busy, --proof surfaced --wait 1", kissed, target, late)
+
+
+def test_kisses_through_one_postbox_wait_for_each_other(scene: Scene, idle: Terminal) -> None:
+    """Three at once: each is carried, each line is read once."""
+    lines = [f"{scene.line} of {n}" for n in range(3)]
+    calls = [scene.zdo.call("fable", line) for line in lines]
+
+    results = [call.result() for call in calls]
+
+    assert [(0, "delivered-start")] * 3 == [kissed.told[:2] for kissed in results], f"{results}"
+    asked = [scene.rig.api.wait_for(line, within=20) for line in lines]
+    assert [1, 1, 1] == [a.input.count(line) for a, line in zip(asked, lines, strict=True)]
+    assert {scene.rig.session_id(idle)} == {a.session for a in asked}
 
 
 def test_a_waiting_target_keeps_its_dialog_open(scene: Scene) -> None:
@@ -104,14 +135,14 @@ def test_a_waiting_target_keeps_its_dialog_open(scene: Scene) -> None:
     scene.never()
     status = scene.rig.row(target)["status"]
     target.press("1")
-    scene.delivered("waiting (answered 1 s after)", kissed, target, ENQUEUED)
+    scene.delivered("waiting (answered afterwards)", kissed, target, ENQUEUED)
     assert ("waiting", "waiting") == (kissed.verdict["target"]["status"], status)
     assert (target.cwd / "asked-for").exists()
 
 
 def test_a_headless_target_reads_the_line_after_its_tool(scene: Scene) -> None:
     """A `claude -p` that runs a tool is a target like any other."""
-    bash(scene, "sleep 4", when="work alone")
+    bash(scene, BUSY, when="work alone")
     target = scene.rig.headless("alone", "work alone", *BYPASS, *inbound("accept"))
     session_id = scene.rig.session_id(target)
     scene.rig.api.wait_for("work alone", within=10)
@@ -119,7 +150,8 @@ def test_a_headless_target_reads_the_line_after_its_tool(scene: Scene) -> None:
 
     kissed = scene.zdo.kiss("alone", scene.line)
 
-    scene.delivered("headless (Bash sleeps 4 s)", kissed, target, ENQUEUED)
+    (target.cwd / "let-go").touch()
+    scene.delivered("headless (its tool ends afterwards)", kissed, target, ENQUEUED)
     assert session_id == target.result()["session_id"]
 
 
@@ -196,19 +228,20 @@ def test_a_postbox_that_somebody_opened_is_left_alone(scene: Scene, idle: Termin
 
 
 @pytest.mark.parametrize(
-    ("scenario", "before"),
-    [("hook gone from the settings", NO_HOOK), ("hook without its python", NO_PYTHON)],
+    ("scenario", "before", "turns"),
+    [("hook gone from the settings", NO_HOOK, 1), ("hook without its python", NO_PYTHON, 0)],
 )
 def test_a_broken_hook_costs_no_request(
-    scene: Scene, idle: Terminal, scenario: str, before: str
+    scene: Scene, idle: Terminal, scenario: str, before: str, turns: int
 ) -> None:
-    """The prompt meets no model, for the carrier reaches none; nothing is delivered."""
+    """The prompt is blocked, or meets no model, for the carrier reaches none."""
     postbox = scene.rig.postbox(scene.zdo.postbox_folder)
     scene.zdo.target("hookless", scene.rig.session_id(idle), postbox)
 
     kissed = scene.zdo.kiss("hookless", scene.line, shim=scene.zdo.shim(before))
 
     scene.kept_out(scenario, kissed, (76, "wrapper-not-run", "none", 0))
+    assert turns == kissed.verdict["carrier"]["num_turns"]
 
 
 def test_a_postbox_that_never_was_is_the_carriers_failure(scene: Scene, idle: Terminal) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from carrier.attempt import WRITTEN, Evidence
 from carrier.binding import Binding
-from carrier.proof import Notice
+from carrier.proof import Notice, Receipt
 from carrier.report import Report
 from carrier.run import Run
 from registry.clock import Clock
@@ -52,14 +52,20 @@ def a_report(**changes: Any) -> Report:
 
 
 def an_evidence(**changes: Any) -> Evidence:
-    """The evidence of a line that the door read, with *changes*."""
+    """The evidence of a line that the door read, with *changes*.
+
+    Transcript and offset are those of our own receipt, as `collect` takes them.
+    """
+    receipt = changes.get("receipt", a_receipt())
+    ours = isinstance(receipt, Receipt) and (receipt.nonce, receipt.session_id) == (NONCE, T)
     plain = {
         "run": a_run(),
         "report": a_report(),
         "intent": True,
         "receipt": a_receipt(),
         "proof": WRITTEN,
-        "transcript": None,
+        "transcript": receipt.transcript if ours else None,
+        "offset": receipt.offset if ours and receipt.wrote else None,
     }
     return Evidence(**(plain | changes))
 

@@ -43,7 +43,7 @@ class Household:
         self.claude_dir = self.registry.claude_dir
         self.env = {
             "HOME": self.root,
-            "PATH": f"{root}/bin",
+            "PATH": f"{root}/bin:/usr/bin:/bin",
             "ZDO_CONFIG": f"{root}/zdo.toml",
             "ZDO_STATE_DIR": self.state,
         }

@@ -39,7 +39,9 @@ PARTS = st.one_of(
     st.sampled_from(KISS).flatmap(spelt),
     st.sampled_from([["--help"], ["-h"], ["--jso"], ["--no-json"], ["--version"]]),
 )
-LINES = st.lists(PARTS, max_size=7).map(lambda parts: ["kiss", *(w for part in parts for w in part)])
+LINES = st.lists(PARTS, max_size=7).map(
+    lambda parts: ["kiss", *(w for part in parts for w in part)]
+)
 
 
 def by_typer(argv):

@@ -25,7 +25,8 @@ def a_telling():
 def fable(carrier_session=None, **changes):
     """The configured target fable."""
     return Target(
-        **({"id": "fable", "kind": "session", "value": T} | changes), carrier_session=carrier_session
+        **({"id": "fable", "kind": "session", "value": T} | changes),
+        carrier_session=carrier_session,
     )
 
 

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from carrier.argv import settings
-from carrier.attempt import Evidence, attempt, collect
+from carrier.attempt import Evidence, attempt, collect, prepare
 from carrier.proof import TornReceipt, read_receipt
 from carrier.report import Report, Unreadable
 from carrier.run import read_run
@@ -52,6 +52,7 @@ def carry(stage, command, **changes):
         "argv": stage.argv(), "env": env, "cwd": stage.cwd, "attempt_dir": stage.attempt_dir,
         "lease_fd": stage.lease_fd, "deadline_s": 10.0, "clock": Clock(),
     }  # fmt: skip
+    prepare(stage.attempt_dir, command, stage.envelope())
     return attempt(stage.envelope(), **(given | changes))
 
 
@@ -103,6 +104,8 @@ def test_the_proof_is_what_door_and_transcript_show(tmp_path, receipt, rows, int
     assert isinstance(found, Evidence)
     assert (0, P, False) == (found.run.exit, found.report.session_id, found.report.is_error)
     assert found.receipt == read_receipt(stage.attempt_dir)
+    ours = receipt in ({}, {"surfaced": True}, {"eof": False})
+    assert (0 if ours else None) == found.offset
 
 
 def test_rows_from_before_the_write_prove_nothing_of_the_queue(tmp_path):
@@ -114,6 +117,7 @@ def test_rows_from_before_the_write_prove_nothing_of_the_queue(tmp_path):
     found = carry(stage, wrapper(receipt))
 
     assert ("written", path) == (found.proof, found.transcript)
+    assert receipt["offset"] == found.offset
     assert found.receipt == a_receipt(**receipt)
 
 

@@ -14,7 +14,7 @@ from carrier.proof import TornReceipt
 from carrier.report import Unreadable
 from carrier.transcript import ENQUEUED, NONE, SURFACED
 from dispatch.errors import DispatchError
-from dispatch.judge import class_of_error, judge, notice_class
+from dispatch.judge import PROOFS, class_of_error, judge, weigh_notices
 from dispatch.verdict import OPEN, QUEUE, TABLE
 from registry.errors import RegistryError
 from tests.fakes.envelopes import P, T, a_receipt
@@ -205,7 +205,7 @@ def test_a_failure_has_a_reason_and_a_delivery_has_none(history):
         ({"receipt": None, "proof": NONE}, "is missing"),
         ({"receipt": TornReceipt("half"), "proof": NONE}, "is torn"),
         ({"receipt": a_receipt(notices=told("held", reason="for approval"))}, "for approval"),
-        ({"receipt": a_receipt(notices=told("held"))}, "the target says door-held"),
+        ({"receipt": a_receipt(notices=told("held"))}, "the target answered 'held'"),
         ({"receipt": a_receipt(eof=False, detail="EPIPE")}, "EPIPE"),
         ({"report": SILENT, "run": a_run(**TIMED_OUT)}, "was ended, output unreadable (empty)"),
         (
@@ -241,9 +241,16 @@ def test_without_the_intent_nothing_is_open_and_with_it_nothing_unwritten_is_saf
 
 def test_the_gravest_notice_decides():
     """A refusal is not softened by what else was said."""
-    assert notice_class(["held", "dropped", "refused"]) == "door-refused"
-    assert notice_class(["delivered"]) is None
-    assert notice_class([]) is None
+    grave = told("held", "postponed", "dropped", "refused")
+
+    assert weigh_notices(grave) == ("door-refused", "the target answered 'refused'")
+    assert weigh_notices(told("held", "delivered", reason="why")) == ("door-held", "why")
+    assert weigh_notices(told("delivered", "postponed")) == (
+        "unknown",
+        "the target answered 'postponed'",
+    )
+    assert weigh_notices(told("delivered")) is None
+    assert weigh_notices(()) is None
 
 
 # Never seen by a command: the wrapper and the keeper meet it and leave evidence instead.
@@ -275,6 +282,4 @@ def test_a_strangers_error_is_internal():
 
 def test_the_door_read_it_is_less_than_the_transcript_shows_it():
     """The four proofs in their order."""
-    from dispatch.judge import PROOFS
-
     assert PROOFS == (NONE, WRITTEN, ENQUEUED, SURFACED)

@@ -26,7 +26,9 @@ INTERFACE = json.loads(
 
 def names(shown):
     """The names of *shown* in order, with those of the objects inside."""
-    return [(name, names(value) if isinstance(value, dict) else None) for name, value in shown.items()]
+    return [
+        (name, names(value) if isinstance(value, dict) else None) for name, value in shown.items()
+    ]
 
 
 def test_a_delivery_has_the_fields_of_the_interface_in_their_order():

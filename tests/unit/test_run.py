@@ -272,7 +272,7 @@ def test_a_keeper_killed_before_it_named_its_carrier_is_only_noticed(tmp_path):
 @pytest.mark.parametrize("named", ["", "x 1", "0 1", "-1 1", "1 1"])
 def test_a_name_that_is_none_is_never_signalled(named):
     """Zero would be our own group, one everybody's parent."""
-    with pytest.raises(ValueError, match="no carrier|invalid literal"):
+    with pytest.raises(ValueError, match=r"no carrier|invalid literal"):
         Orphans(named, Processes())
 
 

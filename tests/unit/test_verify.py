@@ -7,19 +7,17 @@ import os
 
 import pytest
 
-from carrier.proof import INTENT, PERMIT, RECEIPT, RUN, TornReceipt, issue, leave_receipt, take
+from carrier.proof import PERMIT, RUN, TornReceipt, issue, leave_receipt, take
 from carrier.report import Unreadable
 from carrier.transcript import ENQUEUED, NONE, SURFACED
 from dispatch import journal, keep, post, spool, verify
 from dispatch.errors import DeliveryUnknown
-from dispatch.result import TargetFacts
 from dispatch.verdict import TABLE
 from registry.clock import Clock
-from registry.home import open_state
 from registry.locks import take_lease
 from registry.record import replace
-from tests.fakes.envelopes import DELIVERY, P, T, a_receipt, an_envelope
-from tests.fakes.evidence import NONCE, OTHER, StoppedClock, a_report, a_run, an_evidence
+from tests.fakes.envelopes import DELIVERY, P, a_receipt, an_envelope
+from tests.fakes.evidence import NONCE, OTHER, StoppedClock, a_run, an_evidence
 from tests.fakes.household import LINE, Household, a_draft, asked, conclude
 
 TEXT = LINE.decode()
@@ -450,12 +448,3 @@ def test_a_delivery_that_lost_its_line_is_still_looked_up(home):
     transcript.surface(DELIVERY)
 
     assert verify.verify(DELIVERY, home.house()).verdict.name == "surfaced"
-
-
-def test_open_state_is_what_a_household_has(home):
-    """The households of these tests are real ones."""
-    open_state(home.house().places)
-
-    assert isinstance(a_report().session_id, str)
-    assert TargetFacts().id is None
-    assert (T, INTENT, RECEIPT) == (a_receipt().session_id, "intent", "receipt.json")

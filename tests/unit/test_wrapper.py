@@ -384,6 +384,18 @@ def test_its_alarm_ends_in_a_decision(rig: Rig) -> None:
     assert proof.read_receipt(folder) is None
 
 
+def test_it_is_limited_before_it_has_an_envelope(rig: Rig) -> None:
+    """A disk that hangs at the permit: the alarm is set from the start."""
+    program = (
+        "import time, carrier.proof as p, carrier.wrapper as w\n"
+        "p.take = lambda _: time.sleep(30)\n"
+        "w._LIMIT_S = 0.2\n"
+        "w.main()"
+    )
+
+    assert said(rig.run(rig.attempt(), program=program)) == "zdo wrapper-trouble OutOfTime"
+
+
 def test_the_line_is_nowhere_but_at_the_door(rig: Rig) -> None:
     """Not in argv, environment, output or receipt; in the intent and at the door alone."""
     canary = "c4n4ry-\u00e9-\u2028"

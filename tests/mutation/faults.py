@@ -1,0 +1,235 @@
+"""The faults that must not go unnoticed: one wrong line each, and the tests that watch it."""
+
+from __future__ import annotations
+
+from registry.record import Record
+
+_SESSIONS = "tests/acceptance/test_k_sessions.py"
+_DOOR = "tests/acceptance/test_k_door.py"
+_LIMITS = "tests/acceptance/test_k_limits.py"
+
+
+class Fault(Record):
+    """In *file* the text *right*, which stands there once, becomes *wrong*."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    Fault(
+        "swap-P-and-T",
+        "dispatch/post.py",
+        "        aim.binding.postbox,\n        folder +",
+        "        aim.binding.target_session,\n        folder +",
+        (_SESSIONS, "-k", "k01"),
+    ),
+    Fault(
+        "drop-misbound-guard",
+        "carrier/binding.py",
+        "    if told == resumed:",
+        "    if told == resumed and not told:",
+        (_SESSIONS, "-k", "k03 or k04"),
+    ),
+    Fault(
+        "misbound-by-spelling",
+        "carrier/binding.py",
+        "    if told == resumed:",
+        "    if target_session == postbox and told == resumed.upper():",
+        (_SESSIONS, "-k", "k03"),
+    ),
+    Fault(
+        "fall-back-to-targets-own-id",
+        "carrier/binding.py",
+        '        raise CarrierUnbound(name, f"carrier_session of {owner} is empty")',
+        "        return target.value if target else config.carrier_session",
+        (_SESSIONS, "-k", "k04"),
+    ),
+    Fault(
+        "one-constant-for-the-result",
+        "dispatch/judge.py",
+        "report.session_id != binding.postbox:",
+        "report.session_id not in (binding.postbox, binding.target_session):",
+        (_DOOR, "-k", "k07"),
+    ),
+    Fault(
+        "one-constant-for-the-receipt",
+        "dispatch/judge.py",
+        "receipt.session_id != binding.target_session:",
+        "receipt.session_id not in (binding.postbox, binding.target_session):",
+        (_DOOR, "-k", "k07"),
+    ),
+    Fault(
+        "any-receipt-will-do",
+        "dispatch/judge.py",
+        "receipt.nonce != nonce:",
+        "receipt.nonce == '':",
+        (_DOOR, "-k", "k07"),
+    ),
+    Fault(
+        "trust-subtype",
+        "dispatch/judge.py",
+        "    if isinstance(report, Report) and report.session_id",
+        "    if isinstance(report, Report) and report.subtype == 'success':\n"
+        "        return 'delivered-start', None\n"
+        "    if isinstance(report, Report) and report.session_id",
+        (_DOOR, _LIMITS, "-k", "k07 or k19 or k12_a_hook"),
+    ),
+    Fault(
+        "drop-the-environment-scrub",
+        "carrier/argv.py",
+        "        if (name in listed or name.startswith(",
+        "        if (name or name.startswith(",
+        (_LIMITS, "-k", "k12"),
+    ),
+    Fault(
+        "budget-off-the-command-line",
+        "carrier/argv.py",
+        '"--max-budget-usd", _money(max_budget_usd),',
+        "",
+        (_SESSIONS, _LIMITS, "-k", "k01 or k12"),
+    ),
+    Fault(
+        "drive-a-running-postbox",
+        "dispatch/aim.py",
+        "    for row in find_again(postbox, listing):",
+        "    for row in find_again('', listing):",
+        (_SESSIONS, "-k", "k05"),
+    ),
+    Fault(
+        "no-status-gate",
+        "dispatch/aim.py",
+        "    if aim.row.status not in wanted:",
+        "    if aim.row.status in ():",
+        (_SESSIONS, "-k", "k02"),
+    ),
+    Fault(
+        "kiss-from-inside-a-carrier",
+        "dispatch/kiss.py",
+        "    if NESTED in house.env:",
+        "    if NESTED in ():",
+        (_SESSIONS, "-k", "k16"),
+    ),
+    Fault(
+        "no-second-look-at-the-status",
+        "dispatch/kiss.py",
+        "    gate(aim, if_idle=errand.order.if_idle)",
+        "    if errand.telling.result.attempt is None:\n        gate(aim, if_idle=errand.order.if_idle)",
+        (_SESSIONS, "-k", "k15"),
+    ),
+    Fault(
+        "id-in-place-of-the-targets-name",
+        "dispatch/post.py",
+        "        target_id=aim.target.id,",
+        "        target_id=aim.binding.target_session,",
+        (_SESSIONS, "-k", "k06"),
+    ),
+    Fault(
+        "no-pin-in-the-frame",
+        "carrier/door.py",
+        '        "session_id": envelope.session_id,\n',
+        "",
+        (_DOOR, "-k", "k08"),
+    ),
+    Fault(
+        "believe-the-row-about-its-pid",
+        "carrier/door.py",
+        "        if (pid := peer_pid(conn)) != row.pid:",
+        "        if (pid := peer_pid(conn)) < 0:",
+        (_DOOR, "-k", "k08"),
+    ),
+    Fault(
+        "recycled-pid-is-alive",
+        "registry/rows.py",
+        '    return "recycled" if row.proc_start else "no-start-time"',
+        "    return None",
+        (_DOOR, _LIMITS, "-k", "k08 or k17"),
+    ),
+    Fault(
+        "written-is-surfaced",
+        "carrier/attempt.py",
+        'WRITTEN = "written"',
+        'WRITTEN = "surfaced"',
+        (_DOOR, "-k", "k09"),
+    ),
+    Fault(
+        "any-transcript-proves",
+        "carrier/transcript.py",
+        'origin.get("kind") == "peer" and origin.get("msg_id") == msg_id',
+        'origin.get("kind") == "peer" and origin.get("msg_id") is not None',
+        (_DOOR, "tests/unit/test_transcript.py", "-k", "k09 or transcript"),
+    ),
+    Fault(
+        "held-is-harmless",
+        "dispatch/judge.py",
+        '    "held": "door-held",\n',
+        "",
+        (_DOOR, "-k", "k10"),
+    ),
+    Fault(
+        "claim-a-mode",
+        "carrier/door.py",
+        '        "message": {"role": "user", "content": envelope.line},',
+        '        "message": {"role": "user", "content": \'<m from-mode="bypass">\' + envelope.line},',
+        (_DOOR, "-k", "k10 or k08"),
+    ),
+    Fault(
+        "permit-is-copied",
+        "carrier/proof.py",
+        "        os.rename(permit, f",
+        "        os.link(permit, f",
+        (_DOOR, "tests/unit/test_proof.py"),
+    ),
+    Fault(
+        "permit-is-not-withdrawn",
+        "carrier/proof.py",
+        '        os.unlink(f"{attempt_dir}/{PERMIT}")',
+        '        os.stat(f"{attempt_dir}/{PERMIT}")',
+        (_DOOR, "tests/unit/test_proof.py"),
+    ),
+    Fault(
+        "hook-fails-open",
+        "carrier/argv.py",
+        ' || exit 2"',
+        '"',
+        ("tests/unit/test_argv.py",),
+    ),
+    Fault(
+        "lease-not-passed-on",
+        "carrier/keeper.py",
+        "        fcntl.fcntl(lease_fd, fcntl.F_SETFD, 0)",
+        "        os.close(lease_fd)",
+        ("tests/unit/test_run.py", "tests/unit/test_keeper.py"),
+    ),
+    Fault(
+        "no-lease-at-all",
+        "registry/locks.py",
+        "        fcntl.flock(lease.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "        fcntl.flock(lease.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        ("tests/properties/test_locks.py", "tests/unit/test_locks.py"),
+    ),
+    Fault(
+        "known-key-delivers-again",
+        "dispatch/spool.py",
+        "    if (known.state, known.status) != (DEAD, _AGAIN):",
+        "    if known.state == QUEUED:",
+        ("tests/unit/test_spool.py", "tests/properties/test_spool.py"),
+    ),
+    Fault(
+        "escape-sequences-are-text",
+        "dispatch/line.py",
+        "(*range(0x20), *range(0x7F, 0xA0))",
+        "(0,)",
+        ("tests/unit/test_line.py",),
+    ),
+    Fault(
+        "line-in-the-prompt",
+        "carrier/attempt.py",
+        "    run = run_carrier(\n        argv,",
+        "    run = run_carrier(\n        [*argv[:-1], argv[-1] + envelope.line],",
+        (_LIMITS, _SESSIONS, "-k", "k13 or k01"),
+    ),
+)

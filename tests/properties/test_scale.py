@@ -1,0 +1,118 @@
+"""The scale only goes up: whatever was judged, later looks raise it or leave it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carrier.proof import TornReceipt
+from carrier.report import Unreadable
+from carrier.transcript import NONE, SURFACED
+from dispatch import spool
+from dispatch.judge import PROOFS
+from dispatch.verdict import DONE, SCALE
+from dispatch.verify import await_surface, verify
+from tests.fakes.envelopes import DELIVERY, T, a_receipt
+from tests.fakes.evidence import OTHER, StoppedClock, a_report, a_run, told
+from tests.fakes.household import LINE, Household
+
+HAPPENINGS = st.sampled_from(["verify", "verify", "await", "enqueue", "surface", "lose", "noise"])
+
+RECEIPTS = st.sampled_from(
+    [
+        a_receipt(),
+        a_receipt(eof=False, detail="EPIPE"),
+        a_receipt(notices=told("held")),
+        a_receipt(notices=told("dropped")),
+        a_receipt(notices=told("denied")),
+        a_receipt(wrote=False, eof=False, found="target-not-running", detail="gone"),
+        a_receipt(session_id=OTHER),
+        a_receipt(nonce="another"),
+        TornReceipt("half"),
+        None,
+    ]
+)
+EVIDENCE = st.fixed_dictionaries(
+    {
+        "receipt": RECEIPTS,
+        "report": st.sampled_from([a_report(), a_report(session_id=T), Unreadable("empty")]),
+        "run": st.sampled_from([a_run(), a_run(exit=1), a_run(exit=-9), a_run(timed_out=True)]),
+        "proof": st.sampled_from(PROOFS),
+        "intent": st.just(True),
+    }
+)
+
+
+def place(state):
+    """A state's place on the scale; those beside it are below what may settle them."""
+    return SCALE.index(state) if state in SCALE else -1
+
+
+def state_of(home):
+    """The line's state in the spool."""
+    database = home.database()
+    with database.reading() as link:
+        kept = spool.find(link, DELIVERY)
+    database.close()
+    return kept.state
+
+
+def happen(what, home, transcript, before):
+    """One thing that the world does, or one later look and what it says."""
+    house = home.house(clock=StoppedClock())
+    if what == "enqueue":
+        transcript.enqueue(LINE.decode())
+    elif what == "surface":
+        transcript.surface(DELIVERY)
+    elif what == "noise":
+        transcript.add({"type": "assistant", "message": DELIVERY})
+    elif what == "lose":
+        Path(transcript.path).write_text("", encoding="utf-8")
+    elif what == "verify":
+        return verify(DELIVERY, house)
+    else:
+        database = home.database()
+        try:
+            return await_surface(database, before, house, 0.1)
+        finally:
+            database.close()
+    return before
+
+
+@settings(max_examples=60)
+@given(EVIDENCE, st.lists(HAPPENINGS, min_size=1, max_size=8))
+def test_no_later_look_lowers_a_verdict(evidence, happenings):
+    """Proof and state only rise, a delivery stays one, and 0 is said only with its proof."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Household(Path(folder))
+        try:
+            transcript = home.transcript()
+            before = home.judged(**evidence)
+            surfaced = evidence["proof"] == SURFACED
+            for what in happenings:
+                surfaced = surfaced or what == "surface"
+                found = happen(what, home, transcript, before)
+                assert PROOFS.index(before.proof) <= PROOFS.index(found.proof)
+                assert place(before.verdict.state) <= place(found.verdict.state)
+                if before.verdict.fate == DONE:
+                    assert state_of(home) == spool.DELIVERED
+                    assert found.verdict.name in (before.verdict.name, "surfaced", "not-surfaced")
+                if found.verdict.fate == DONE and before.verdict.fate != DONE:
+                    assert surfaced
+                    assert (found.verdict.name, found.proof) == ("surfaced", SURFACED)
+                before = found
+        finally:
+            home.registry.close()
+
+
+def test_a_look_without_news_is_the_same_look(tmp_path):
+    """Asked ten times, one answer, one entry."""
+    home = Household(tmp_path)
+    home.transcript()
+    home.judged(receipt=None, proof=NONE)
+
+    assert len({repr(verify(DELIVERY, home.house())) for _ in range(10)}) == 1
+    home.registry.close()

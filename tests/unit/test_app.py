@@ -1,0 +1,148 @@
+"""The command line as Typer sees it: every word reaches the command that it is for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+
+from dispatch import __version__
+from dispatch.cli import app
+from dispatch.cli.commands import Usage
+from dispatch.cli.options import KISS, SENDER_HELP
+from registry.clock import Clock
+from registry.home import find_places, open_state
+from registry.locks import take_lease
+from tests.fakes.envelopes import DELIVERY, P
+from tests.fakes.household import Household
+from tests.fakes.rig import Rig
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A household that this process lives in, with a busy session besides T."""
+    household = Household(tmp_path)
+    household.runs(status="busy")
+    for name, value in household.env.items():
+        monkeypatch.setenv(name, value)
+    yield household
+    household.registry.close()
+
+
+def said(capsys):
+    """The object that was printed."""
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_command_of_the_application_has_help():
+    """A command without a sentence is a riddle."""
+    command = typer.main.get_command(app.app)
+
+    assert sorted(command.commands) == ["kiss", "resolve", "sessions", "show", "targets", "verify"]
+    assert all(each.help for each in command.commands.values())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["kiss", "--help"], ["kiss", "-h"]])
+def test_help_is_a_success(words, capsys):
+    """And says what there is."""
+    assert app.run(words) == 0
+    assert "Usage: zdo" in capsys.readouterr().out
+
+
+def test_the_help_of_kiss_names_every_option_and_where_the_sender_comes_from(capsys, monkeypatch):
+    """A01: all names in the help text."""
+    monkeypatch.setenv("COLUMNS", "500")
+    app.run(["kiss", "--help"])
+    shown = capsys.readouterr().out
+
+    for option in KISS:
+        assert option.flag in shown
+        assert option.help in shown
+    assert SENDER_HELP in " ".join(shown.split())
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    """`zdo --version`."""
+    assert app.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"zdo {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "no command given"),
+        (["kiss"], "address"),
+        (["kiss", "t", "x", "y"], "unexpected extra argument"),
+        (["kiss", "t", "x", "--wait", "soon"], "--wait"),
+        (["kiss", "t", "x", "--wait", "-1"], "--wait"),
+        (["kiss", "t", "x", "--key"], "--key"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_a_complaint_of_typer_is_usage(words, complaint):
+    """Its status 2 would be a refused binding."""
+    with pytest.raises(Usage, match=complaint) as caught:
+        app.run(words)
+    assert not str(caught.value).endswith(".")
+
+
+def test_each_option_of_kiss_reaches_the_kiss(home, capsys, tmp_path):
+    """One at a time, by what it changes."""
+    note = tmp_path / "note"
+    note.write_text("a line of 20 bytes..\n", encoding="ascii")
+
+    assert app.run(["kiss", "--json", "--if-idle", "fable", "x"]) == 75
+    assert said(capsys)["class"] == "target-status"
+    assert app.run(["kiss", "--json", "--dry-run", "fable", "--file", str(note)]) == 0
+    shown = said(capsys)
+    assert ("dry-run", 20) == (shown["class"], shown["line"]["bytes"])
+    assert app.run(["kiss", "--json", "nobody", "x", "--key", DELIVERY, "--session-id", "me"]) == 67
+    shown = said(capsys)
+    assert (DELIVERY, "me") == (shown["key"], shown["sender"])
+    with pytest.raises(Usage, match="'seen'"):
+        app.run(["kiss", "fable", "x", "--proof", "seen"])
+    with pytest.raises(Usage, match="finite"):
+        app.run(["kiss", "fable", "x", "--wait", "nan"])
+
+
+def test_the_lock_timeout_reaches_the_lease(home, capsys):
+    """The sentence names it."""
+    places = find_places(home.env)
+    open_state(places)
+    lease = take_lease(places.locks, P, timeout_s=0, clock=Clock())
+    status = app.run(["kiss", "fable", "x", "--json", "--lock-timeout", "0.03"])
+    lease.close()
+
+    assert status == 75
+    assert "for all of 0.03 s" in said(capsys)["reason"]
+
+
+def test_wait_and_proof_reach_a_delivery(capsys, monkeypatch):
+    """A line that is not seen in time is not-surfaced, and says how long it was waited for."""
+    with Rig() as rig:
+        rig.door(surface_after=None)
+        for name, value in rig.env.items():
+            monkeypatch.setenv(name, value)
+        words = ["kiss", "fable", "x", "--json", "--proof", "surfaced", "--wait", "0.125"]
+        assert app.run(words) == 3
+
+    shown = said(capsys)
+    assert shown["class"] == "not-surfaced"
+    assert "after 0.125 s" in shown["reason"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["resolve", "fable"], 0),
+        (["sessions"], 0),
+        (["targets"], 0),
+        (["verify", DELIVERY], 67),
+        (["show", DELIVERY], 67),
+    ],
+)
+def test_each_view_is_reached_and_takes_json(home, capsys, words, status):
+    """The status is the view's own."""
+    assert status == app.run([*words, "--json"])
+    assert said(capsys)["command"] == words[0]

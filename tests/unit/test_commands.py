@@ -1,0 +1,148 @@
+"""Four steps: check the words, assemble, call, say it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from dispatch.cli import commands
+from dispatch.cli.options import KissArgs
+from dispatch.result import Result
+from dispatch.verdict import TABLE
+from tests.fakes.envelopes import DELIVERY, P, T
+from tests.fakes.household import ROOT, Household
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A household that this process lives in, with T running."""
+    household = Household(tmp_path)
+    household.runs()
+    for name, value in household.env.items():
+        monkeypatch.setenv(name, value)
+    yield household
+    household.registry.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"line": None}, "once"),
+        ({"file": "x"}, "once"),
+        ({"proof": "seen"}, "'seen'"),
+        ({"proof": ""}, "''"),
+        ({"key": ""}, "1 to 200 bytes"),
+        ({"key": "é" * 101}, "1 to 200 bytes"),
+        ({"key": "\udcff"}, "UTF-8"),
+        ({"wait": float("nan")}, "finite"),
+        ({"lock_timeout": float("nan")}, "finite"),
+        ({"lock_timeout": float("inf")}, "finite"),
+    ],
+)
+def test_words_that_no_kiss_understands_are_usage(home, changes, words):
+    """Nothing is read, kept or started for them."""
+    with pytest.raises(commands.Usage, match=words):
+        commands.kiss(KissArgs(**({"address": "fable", "line": "x"} | changes)))
+
+
+@pytest.mark.parametrize(
+    "key", ["k", "é" * 100, "two words", "a\nb", "\N{ZERO WIDTH JOINER}", DELIVERY]
+)
+def test_any_text_of_200_bytes_is_a_key(home, capsys, key):
+    """INTERFACE 7: a key is the caller's own."""
+    assert commands.kiss(KissArgs("nobody", "x", key=key, json=True)) == 67
+    assert key == json.loads(capsys.readouterr().out)["key"]
+
+
+def test_a_refusal_is_one_line_on_stderr(home, capsys):
+    """Class, reason, what to do; stdout stays empty."""
+    status = commands.kiss(KissArgs("itself", "x"))
+    said = capsys.readouterr()
+
+    assert status == 2
+    assert said.out == ""
+    assert said.err == (
+        f"zdo: carrier-misbound: target itself and its postbox are one session, {P};"
+        " give the target a postbox of its own\n"
+    )
+
+
+def test_with_json_a_refusal_is_an_object_and_a_line(home, capsys):
+    """Both forms; stdout holds exactly one object."""
+    commands.kiss(KissArgs("itself", "x", json=True))
+    said = capsys.readouterr()
+
+    assert json.loads(said.out)["class"] == "carrier-misbound"
+    assert said.err.startswith("zdo: carrier-misbound: ")
+
+
+def test_a_dry_run_shows_what_would_start(home, capsys):
+    """Both sessions, argv, names."""
+    assert commands.kiss(KissArgs("fable", "x", dry_run=True)) == 0
+    shown = capsys.readouterr().out.splitlines()
+
+    assert shown[0].startswith(f"target   {T}  fable")
+    assert shown[1] == f"postbox  {P}"
+    assert shown[2] == "argv"
+
+
+def test_the_sender_is_the_option_else_the_environment(home, capsys, monkeypatch):
+    """A01, through the command."""
+    monkeypatch.setenv("ZDO_SESSION_ID", "from-env")
+    for option, expected in ((None, "from-env"), ("from-option", "from-option")):
+        commands.kiss(KissArgs("nobody", "x", json=True, session_id=option))
+        assert expected == json.loads(capsys.readouterr().out)["sender"]
+
+
+def test_a_delivery_is_one_line_on_stdout(capsys):
+    """And nothing on stderr."""
+    result = Result(command="kiss", verdict=TABLE["surfaced"])
+
+    assert commands.say(result, ["surfaced: fable"], as_object=False) == 0
+    assert capsys.readouterr() == ("surfaced: fable\n", "")
+
+
+def test_what_a_terminal_cannot_spell_is_written_out():
+    """An ASCII locale never makes a command fail."""
+    stdout = sys.stdout
+    sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    try:
+        commands.write_lines(["é\ud800"])
+        sys.stdout.flush()
+        shown = sys.stdout.buffer.getvalue()
+    finally:
+        sys.stdout = stdout
+
+    assert shown == b"\\xe9\\ud800\n"
+
+
+def test_a_stream_without_an_encoding_gets_ascii(capsys):
+    """As StringIO is one."""
+    stderr, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        commands.complain("é")
+        shown = sys.stderr.getvalue()
+    finally:
+        sys.stderr = stderr
+
+    assert shown == "\\xe9\n"
+
+
+def test_a_command_that_got_nowhere_still_says_its_class(capsys):
+    """Without a result of its own."""
+    assert commands.fail("sessions", "usage", "odd words", as_object=True) == 64
+    said = capsys.readouterr()
+
+    assert json.loads(said.out)["command"] == "sessions"
+    assert said.err == "zdo: usage: odd words; see zdo --help\n"
+
+
+def test_the_house_is_the_machine(home):
+    """Environment, folders, interpreter, and the folder of our packages."""
+    house = commands.this_house()
+
+    assert house.places.state == home.state
+    assert (sys.executable, ROOT) == (house.python, house.root)

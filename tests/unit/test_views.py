@@ -1,0 +1,142 @@
+"""The commands that only look: they start nothing and settle nothing by themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from dispatch.cli import views
+from tests.fakes.envelopes import DELIVERY, P, T
+from tests.fakes.evidence import an_evidence
+from tests.fakes.household import Household, conclude
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A household that this process lives in."""
+    household = Household(tmp_path)
+    for name, value in household.env.items():
+        monkeypatch.setenv(name, value)
+    yield household
+    household.registry.close()
+
+
+def test_resolve_shows_both_sessions_and_keeps_nothing(home, capsys):
+    """The checks of a kiss, without one."""
+    home.runs()
+
+    assert views.resolve("fable", as_object=False) == 0
+    assert capsys.readouterr().out.splitlines()[1] == f"postbox  {P}"
+    assert not os.path.exists(home.state)
+
+
+def test_resolve_refuses_like_a_kiss(home, capsys):
+    """With both ids as far as they are known."""
+    assert views.resolve("itself", as_object=True) == 2
+    shown = json.loads(capsys.readouterr().out)
+
+    assert ("resolve", "carrier-misbound") == (shown["command"], shown["class"])
+    assert (P, P) == (shown["target"]["session_id"], shown["carrier"]["session_id"])
+
+
+def test_resolve_sees_a_postbox_that_runs(home, capsys):
+    """Before anybody waits for its lease."""
+    home.runs()
+    home.registry.add(sessionId=P, name="postbox")
+
+    assert views.resolve("fable", as_object=False) == 2
+    assert "carrier-live" in capsys.readouterr().err
+
+
+def test_sessions_shows_the_running_and_the_skipped(home, capsys):
+    """With the reason of each, and whether its door answers."""
+    home.runs()
+    home.registry.add(damage="torn")
+
+    assert views.sessions(as_object=False) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[:2] == ["fable", T[:8]]
+    assert lines[1].split()[4] == "yes"
+    assert lines[2].endswith(": torn")
+
+    assert views.sessions(as_object=True) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [(T, True)] == [(row["session_id"], row["reachable"]) for row in shown["sessions"]]
+    assert ["torn"] == [skip["reason"] for skip in shown["skipped"]]
+
+
+def test_targets_shows_the_configuration(home, capsys):
+    """As zdo understood it."""
+    assert views.targets(as_object=False) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["fable", "session", T, P]
+
+    assert views.targets(as_object=True) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert ["fable", "itself"] == [target["id"] for target in shown["targets"]]
+
+
+@pytest.mark.parametrize("view", [views.sessions, views.targets])
+def test_a_bad_configuration_is_said_by_every_view(home, capsys, view):
+    """78, in both forms."""
+    home.configure("[nonsense]\n")
+
+    assert view(as_object=True) == 78
+    assert json.loads(capsys.readouterr().out)["class"] == "config-invalid"
+
+
+def test_verify_says_the_verdict_as_it_is_now(home, capsys):
+    """In the sentence of a kiss."""
+    transcript = home.transcript()
+    home.judged()
+    transcript.surface(DELIVERY)
+
+    assert views.verify(DELIVERY, as_object=False) == 0
+    assert capsys.readouterr().out.startswith("surfaced: fable")
+
+
+@pytest.mark.parametrize("view", [views.verify, views.show])
+@pytest.mark.parametrize("delivery", [DELIVERY, "nonsense", "\udcff"])
+def test_an_unknown_delivery_is_67(home, capsys, view, delivery):
+    """INTERFACE 7."""
+    assert view(delivery, as_object=False) == 67
+    assert capsys.readouterr().err.startswith("zdo: target-unknown: no delivery ")
+
+
+@pytest.mark.parametrize("view", [views.verify, views.show])
+def test_a_state_that_cannot_be_used_is_said(home, capsys, view):
+    """73."""
+    with open(home.state, "wb"):
+        pass
+
+    assert view(DELIVERY, as_object=False) == 73
+
+
+def test_show_tells_the_story_without_the_line(home, capsys):
+    """Every event with its class and reason, oldest first."""
+    home.judged(receipt=None, proof="none")
+
+    assert views.show(DELIVERY.upper(), as_object=False) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("Z accepted")
+    assert second.endswith("Z judged receipt-missing: the receipt is missing")
+
+    assert views.show(DELIVERY, as_object=True) == 0
+    said = capsys.readouterr().out
+    events = json.loads(said)["events"]
+    assert ["accepted", "judged"] == [event["kind"] for event in events]
+    assert events[0]["id"] < events[1]["id"]
+    assert events[1]["class"] == "receipt-missing"
+    assert "tests are green" not in said
+
+
+def test_show_has_the_evidence(home, capsys):
+    """Everything known of a delivery."""
+    home.judged()
+    views.show(DELIVERY, as_object=True)
+    kept = json.loads(capsys.readouterr().out)["events"][1]
+
+    assert kept["evidence"]["receipt"]["session_id"] == T
+    assert kept["result"]["class"] == conclude(an_evidence()).verdict.name
+    assert kept["result"]["proof"] == "written"
