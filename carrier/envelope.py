@@ -29,15 +29,12 @@ class Envelope(Record):
     """What one attempt carries, from the dispatcher to the wrapper."""
 
     delivery_id: str
-    key: str  # the caller's idempotency key, any text
-    msg_id: str  # the key as the door knows it
+    msg_id: str  # the delivery as the door knows it
     attempt: int
     nonce: str  # fresh for each attempt; only this attempt's receipt can repeat it
     sender: str
     line: str  # data: it appears here and at the door, nowhere else
     target_id: str  # as the user named the target
-    selector_kind: str  # session or name
-    selector_value: str
     session_id: str  # T, the running session
     pid: int  # of T's row when it was resolved
     postbox: str  # P, the session that is resumed

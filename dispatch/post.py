@@ -73,15 +73,12 @@ def envelope_of(result: Result, config: Config, line: bytes, nonce: str) -> Enve
     """The envelope of the attempt that *result* names; *nonce* marks its receipt."""
     return Envelope(
         delivery_id=str(result.delivery_id),
-        key=str(result.key),
         msg_id=str(result.delivery_id),
         attempt=int(result.attempt or 1),
         nonce=nonce,
         sender=str(result.sender),
         line=line.decode(),
         target_id=str(result.target.id),
-        selector_kind="session",
-        selector_value=str(result.target.session_id),
         session_id=str(result.target.session_id),
         pid=int(result.target.pid or 0),
         postbox=str(result.carrier.session_id),

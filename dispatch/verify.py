@@ -156,7 +156,7 @@ def _kept_result(event: Event) -> Result:
 
     try:
         return result_from(json.loads(event.body)["result"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise JournalUnreadable(event.delivery, event.id) from error
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,15 +27,18 @@ from tests.acceptance.saying import (
 from tests.fakes.door import T
 from tests.fakes.rig import P, Rig, Said
 
-BARE = ["env", "-i", "PATH=/usr/bin:/bin"]
+COUNT = itertools.count()
 
 
-def by_shell(rig: Rig, after: str, *words: str, before: str = "", **how: object) -> Said:
+def by_shell(rig: Rig, after: str, *words: str, before: str = "") -> Said:
     """What the command said in a shell with *before* in front and redirections *after* it."""
     script = f'{before}\n"$@" {after}'
     ended = subprocess.run(
         ["sh", "-c", script, "sh", *rig.command(*words)],
-        **({"env": rig.env, "capture_output": True, "timeout": 20, "check": False} | how),
+        env=rig.env,
+        capture_output=True,
+        timeout=20,
+        check=False,
     )
     out, err = (each.decode() for each in (ended.stdout, ended.stderr))
     return Said(subprocess.CompletedProcess((), ended.returncode, out, err))
@@ -589,57 +592,38 @@ def test_nothing_that_is_open_reaches_the_carrier(rig):
 @pytest.fixture
 def odd_state(rig):
     """A path beside the rig's own state, for a test to spoil."""
-    path = f"{rig.root}/odd-state"
-    yield path
-    if os.path.islink(path) or os.path.isfile(path):
-        os.unlink(path)
-    else:
-        shutil.rmtree(path, ignore_errors=True)
+    return f"{rig.root}/odd-{next(COUNT)}"
 
 
-def spoil(path: str, how: str) -> None:
-    """Make *path* a state folder that must not be used."""
-    if how == "file":
-        Path(path).touch()
-    elif how == "symlink":
-        os.mkdir(path + "-real", 0o700)
-        os.symlink(path + "-real", path)
-    elif how == "dangling":
-        os.symlink(path + "-nowhere", path)
-    elif how == "fifo":
-        os.mkfifo(path)
-    else:
-        os.mkdir(path, 0o777)
-        os.chmod(path, 0o777)
-        if how == "foreign":
-            os.chown(path, 12345, 12345)
-        elif how == "shared":
-            Path(f"{path}/somebody-elses").touch()
-        elif how == "no-database":
-            os.chmod(path, 0o700)
-            os.mkdir(f"{path}/zdo.db")
-        elif how == "other-database":
-            os.chmod(path, 0o700)
-            Path(f"{path}/zdo.db").write_bytes(b"this is no database, it is prose" * 9)
-        elif how == "linked-database":
-            os.chmod(path, 0o700)
-            os.symlink("/etc/hostname", f"{path}/zdo.db")
-        else:
-            os.chmod(path, 0o700)
-            os.symlink("/tmp", f"{path}/{how}")
+def folder(path: str, mode: int = 0o700) -> Path:
+    """A new folder at *path*, of exactly that *mode*."""
+    os.mkdir(path)
+    os.chmod(path, mode)
+    return Path(path)
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "file", "symlink", "dangling", "fifo", "foreign", "shared", "no-database",
-        "other-database", "linked-database", "attempts", "locks", "postbox",
-    ],
-)  # fmt: skip
+SPOIL = {
+    "file": lambda path: Path(path).touch(),
+    "symlink": lambda path: os.symlink(folder(path + "-real"), path),
+    "dangling": lambda path: os.symlink(path + "-nowhere", path),
+    "fifo": os.mkfifo,
+    "foreign": lambda path: os.chown(folder(path), 12345, 12345),
+    "shared": lambda path: (folder(path, OPEN) / "somebody-elses").touch(),
+    "database-folder": lambda path: os.mkdir(folder(path) / "zdo.db"),
+    "database-prose": lambda path: (folder(path) / "zdo.db").write_bytes(b"prose, no database" * 9),
+    "database-link": lambda path: os.symlink("/etc/hostname", folder(path) / "zdo.db"),
+    "attempts-link": lambda path: os.symlink("/tmp", folder(path) / "attempts"),
+    "locks-link": lambda path: os.symlink("/tmp", folder(path) / "locks"),
+    "postbox-link": lambda path: os.symlink("/tmp", folder(path) / "postbox"),
+}
+OPEN = 0o777
+
+
+@pytest.mark.parametrize("how", SPOIL)
 def test_a_state_folder_that_cannot_be_trusted_is_73(rig, odd_state, how):
-    """A link, a file, another user's or a shared folder is 73 `spool-unwritable`; nothing starts."""
+    """A link, a file, another user's or a shared folder is 73 `spool-unwritable`."""
     door = rig.door()
-    spoil(odd_state, how)
+    SPOIL[how](odd_state)
 
     said = rig.zdo("kiss", "--json", "fable", "x", env={"ZDO_STATE_DIR": odd_state}, timeout=15)
 
@@ -650,8 +634,7 @@ def test_a_state_folder_that_cannot_be_trusted_is_73(rig, odd_state, how):
 def test_a_world_writable_state_folder_of_ours_is_tightened(rig, odd_state):
     """An own folder that holds nothing foreign is made 0700 and used."""
     rig.door()
-    os.mkdir(odd_state)
-    os.chmod(odd_state, 0o777)
+    folder(odd_state, OPEN)
 
     delivered(rig.zdo("kiss", "--json", "fable", "x", env={"ZDO_STATE_DIR": odd_state}))
 
@@ -681,19 +664,19 @@ def test_a_full_disk_is_73_and_nothing_is_started(rig, odd_state):
 def test_odd_things_among_the_rows_never_hang(rig):
     """Pipes, sockets, folders, links and rubbish among the rows and keys are passed over."""
     door = rig.door()
-    folder = f"{rig.claude_dir}/sessions"
-    os.mkfifo(f"{folder}/11.json")
+    rows = f"{rig.claude_dir}/sessions"
+    os.mkfifo(f"{rows}/11.json")
     with socket.socket(socket.AF_UNIX) as ours:
-        ours.bind(f"{folder}/12.json")
-    os.mkdir(f"{folder}/13.json")
-    os.symlink("/nowhere", f"{folder}/14.json")
-    os.symlink(f"{folder}/15.json", f"{folder}/15.json")
-    os.symlink("/dev/zero", f"{folder}/16.json")
-    Path(f"{folder}/17.json").write_bytes(b"\0" * 4096)
-    Path(f"{folder}/18.json").write_bytes(b"[" * 200_000)
-    Path(f"{folder}/x\udcff.json").touch()
-    Path(f"{folder}/{'9' * 40}.json").write_text("{}", encoding="ascii")
-    for key in Path(folder).glob(f"{door.pid}.*.key"):
+        ours.bind(f"{rows}/12.json")
+    os.mkdir(f"{rows}/13.json")
+    os.symlink("/nowhere", f"{rows}/14.json")
+    os.symlink(f"{rows}/15.json", f"{rows}/15.json")
+    os.symlink("/dev/zero", f"{rows}/16.json")
+    Path(f"{rows}/17.json").write_bytes(b"\0" * 4096)
+    Path(f"{rows}/18.json").write_bytes(b"[" * 200_000)
+    Path(f"{rows}/x\udcff.json").touch()
+    Path(f"{rows}/{'9' * 40}.json").write_text("{}", encoding="ascii")
+    for key in Path(rows).glob(f"{door.pid}.*.key"):
         key.unlink()
         os.mkfifo(key)
 
@@ -707,20 +690,20 @@ def test_odd_things_among_the_rows_never_hang(rig):
 @pytest.mark.parametrize("what", ["file", "fifo", "socket", "loop"])
 def test_a_sessions_folder_that_is_none_is_told(rig, what):
     """Something else where the rows should be is 78, at once; a missing folder is no row at all."""
-    folder = f"{rig.claude_dir}/sessions"
+    rows = f"{rig.claude_dir}/sessions"
     refused(rig, rig.zdo("kiss", "--json", "fable", "x"), "target-not-running", 69)
     ours = socket.socket(socket.AF_UNIX)
     {
-        "file": lambda: Path(folder).touch(),
-        "fifo": lambda: os.mkfifo(folder),
-        "socket": lambda: ours.bind(folder),
-        "loop": lambda: os.symlink(folder, folder),
+        "file": lambda: Path(rows).touch(),
+        "fifo": lambda: os.mkfifo(rows),
+        "socket": lambda: ours.bind(rows),
+        "loop": lambda: os.symlink(rows, rows),
     }[what]()
 
     told = refused(rig, rig.zdo("kiss", "--json", "fable", "x", timeout=10), "config-invalid", 78)
 
     ours.close()
-    assert folder in told["reason"]
+    assert rows in told["reason"]
 
 
 @pytest.mark.parametrize("what", ["file", "fifo", "projects-fifo"])

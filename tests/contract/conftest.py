@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import uuid
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.contract.installed import Zdo
+from tests.contract.places import Place, place_of
 from tests.contract.rig import Rig
 from tests.fakes.messages_api import MessagesApi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.contract.installed import Kissed
     from tests.contract.sessions import Session, Terminal
@@ -84,6 +86,12 @@ class Scene:
         self._table.append((scenario, f"{status} {name}", str(proof), str(requests), seconds))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """A terminal is forked beside the stub's threads; the child only ever becomes `claude`."""
+    harmless = "ignore:.*use of forkpty.* may lead to deadlocks:DeprecationWarning"
+    config.addinivalue_line("filterwarnings", harmless)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The real binary is started only where `-m` names the contract."""
     if "contract" in config.option.markexpr:
@@ -142,6 +150,21 @@ def shared(rig: Rig, zdo: Zdo) -> Terminal:
     started = rig.terminal("fable")
     zdo.target("fable", rig.session_id(started))
     return started
+
+
+@pytest.fixture(scope="session")
+def real(rig: Rig) -> Callable[[str], Place]:
+    """Real doors, one session for each setting of crossSessionInbound."""
+    places: dict[str, Place] = {}
+
+    def give(rule: str) -> Place:
+        if rule not in places:
+            setting = json.dumps({"crossSessionInbound": rule})
+            started = rig.terminal(f"inbound-{rule}", "--settings", setting)
+            places[rule] = place_of(rig.config, started.pid)
+        return places[rule]
+
+    return give
 
 
 @pytest.fixture

@@ -59,15 +59,12 @@ class Place:
         """An envelope for this session; every one has a line of its own."""
         made = {
             "delivery_id": str(uuid.uuid4()),
-            "key": "k",
             "msg_id": str(uuid.uuid4()),
             "attempt": 1,
             "nonce": "n",
             "sender": "anonymous",
             "line": f"through the door {uuid.uuid4()}",
             "target_id": "t",
-            "selector_kind": "session",
-            "selector_value": self.row.session_id,
             "session_id": self.row.session_id,
             "pid": self.row.pid,
             "postbox": str(uuid.uuid4()),

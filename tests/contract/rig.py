@@ -40,10 +40,10 @@ class Rig:
         self.home = root / "home"
         self.config = self.home / ".claude"
         self.work = root / "work"
-        self.runtime = root / "run"
+        self.runtime, self.scratch = root / "run", root / "tmp"
         self.claude = real_claude()
         self._running: list[Session] = []
-        for folder in (self.config, self.work, self.runtime):
+        for folder in (self.config, self.work, self.runtime, self.scratch):
             folder.mkdir(parents=True, mode=0o700)
         self._seed()
 
@@ -71,6 +71,7 @@ class Rig:
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "XDG_RUNTIME_DIR": str(self.runtime),
+            "TMPDIR": str(self.scratch),
             "ANTHROPIC_BASE_URL": self.api.url,
             "ANTHROPIC_API_KEY": KEY,
             "DISABLE_TELEMETRY": "1",

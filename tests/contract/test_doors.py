@@ -20,26 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from carrier.envelope import Envelope
-    from tests.contract.rig import Rig
 
 FAKE = pytest.param("fake")
 REAL = pytest.param("real", marks=pytest.mark.contract)
-
-
-@pytest.fixture(scope="session")
-def real(rig: Rig) -> Callable[[str], Place]:
-    """Real doors, one session for each setting of crossSessionInbound."""
-    places: dict[str, Place] = {}
-
-    def give(rule: str) -> Place:
-        if rule not in places:
-            setting = json.dumps({"crossSessionInbound": rule})
-            started = rig.terminal(f"inbound-{rule}", "--settings", setting)
-            places[rule] = place_of(rig.config, started.pid)
-        return places[rule]
-
-    return give
 
 
 @pytest.fixture(params=[FAKE, REAL])
@@ -221,34 +204,3 @@ def test_a_visit_without_a_byte_leaves_no_trace(door: Callable[[str], Place]) ->
     assert [*(peer["msg_id"] for peer in before), second.msg_id] == [
         peer["msg_id"] for peer in place.peers()
     ]
-
-
-@pytest.mark.contract
-def test_the_fake_writes_what_the_real_one_writes(
-    real: Callable[[str], Place], tmp_path: Path
-) -> None:
-    """Row, key and transcript of the fake have the fields of the real ones, no more, no fewer."""
-    shapes = []
-    with FakeDoor(str(tmp_path)) as fake:
-        for place in (real("accept"), place_of(tmp_path, fake.pid)):
-            letter = place.letter()
-            place.write(letter)
-            place.surfaced(letter.msg_id)
-            shapes.append(_shape(place, letter))
-
-    assert shapes[0] == shapes[1]
-
-
-def _shape(place: Place, letter: Envelope) -> dict[str, list[str]]:
-    sessions = place.config / "sessions"
-    rows = place.rows()
-    user = next(r for r in rows if (r.get("origin") or {}).get("msg_id") == letter.msg_id)
-    queued = next(r for r in rows if r.get("content") == letter.line)
-    found = {
-        "row": json.loads((sessions / f"{place.row.pid}.json").read_bytes()),
-        "key": json.loads(next(sessions.glob(f"{place.row.pid}.*.key")).read_bytes()),
-        "user": user,
-        "origin": user["origin"],
-        "enqueue": queued,
-    }
-    return {name: sorted(value) for name, value in found.items()}

@@ -22,7 +22,6 @@ pytestmark = pytest.mark.contract
 BYPASS = ("--permission-mode", "bypassPermissions")
 SURFACED = (0, "delivered-start", "surfaced", 0)
 ENQUEUED = (0, "delivered-start", "enqueued", 0)
-NOBODY = "00000000-0000-4000-8000-00000000dead"
 # A tool that runs until the test lets it end.
 BUSY = "until [ -e let-go ]; do sleep 0.1; done"
 
@@ -67,17 +66,6 @@ def test_a_session_that_nobody_configured_has_an_address(
     scene.delivered(f"addressed by {form}", kissed, idle, SURFACED)
 
 
-def test_a_postbox_with_a_model_turn_carries_as_well(scene: Scene, idle: Terminal) -> None:
-    """Its one request is from its making; the kiss adds none."""
-    postbox = scene.rig.postbox(scene.zdo.postbox_folder, model_turn=True)
-    scene.zdo.target("turned", scene.rig.session_id(idle), postbox)
-
-    kissed = scene.zdo.kiss("turned", scene.line)
-
-    scene.delivered("postbox with a model turn", kissed, idle, SURFACED)
-    assert scene.zdo.asked_by(postbox) == 1
-
-
 def test_a_busy_target_reads_the_line_when_its_tool_ends(scene: Scene) -> None:
     """Delivered while Bash sleeps, enqueued by its transcript; verify sees it surface."""
     bash(scene, BUSY, when="go to work")
@@ -108,19 +96,6 @@ def test_a_caller_who_asks_for_the_proof_is_told_that_it_is_late(scene: Scene) -
     (target.cwd / "let-go").touch()
     late = (3, "not-surfaced", "enqueued", 0)
     scene.delivered("busy, --proof surfaced --wait 1", kissed, target, late)
-
-
-def test_kisses_through_one_postbox_wait_for_each_other(scene: Scene, idle: Terminal) -> None:
-    """Three at once: each is carried, each line is read once."""
-    lines = [f"{scene.line} of {n}" for n in range(3)]
-    calls = [scene.zdo.call("fable", line) for line in lines]
-
-    results = [call.result() for call in calls]
-
-    assert [(0, "delivered-start")] * 3 == [kissed.told[:2] for kissed in results], f"{results}"
-    asked = [scene.rig.api.wait_for(line, within=20) for line in lines]
-    assert [1, 1, 1] == [a.input.count(line) for a, line in zip(asked, lines, strict=True)]
-    assert {scene.rig.session_id(idle)} == {a.session for a in asked}
 
 
 def test_a_waiting_target_keeps_its_dialog_open(scene: Scene) -> None:
@@ -215,18 +190,6 @@ def test_a_target_killed_before_the_write_is_not_running(scene: Scene) -> None:
     assert target.pid in scene.rig.rows()
 
 
-def test_a_postbox_that_somebody_opened_is_left_alone(scene: Scene, idle: Terminal) -> None:
-    """Two drivers would branch its transcript: refused before anything starts."""
-    postbox = scene.rig.postbox(scene.zdo.postbox_folder, model_turn=True)
-    scene.zdo.target("opened", scene.rig.session_id(idle), postbox)
-    somebody = scene.rig.terminal("somebody", "--resume", postbox, cwd=scene.zdo.postbox_folder)
-    assert postbox == scene.rig.session_id(somebody)
-
-    kissed = scene.zdo.kiss("opened", scene.line)
-
-    scene.kept_out("postbox open elsewhere", kissed, (2, "carrier-live", "none", 0))
-
-
 @pytest.mark.parametrize(
     ("scenario", "before", "turns"),
     [("hook gone from the settings", NO_HOOK, 1), ("hook without its python", NO_PYTHON, 0)],
@@ -242,13 +205,3 @@ def test_a_broken_hook_costs_no_request(
 
     scene.kept_out(scenario, kissed, (76, "wrapper-not-run", "none", 0))
     assert turns == kissed.verdict["carrier"]["num_turns"]
-
-
-def test_a_postbox_that_never_was_is_the_carriers_failure(scene: Scene, idle: Terminal) -> None:
-    """The real binary finds no conversation, and its own words are the reason."""
-    scene.zdo.target("lost", scene.rig.session_id(idle), NOBODY)
-
-    kissed = scene.zdo.kiss("lost", scene.line)
-
-    scene.kept_out("postbox unknown", kissed, (76, "carrier-exit", "none", 0))
-    assert "No conversation found" in kissed.verdict["reason"]

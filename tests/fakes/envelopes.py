@@ -21,15 +21,12 @@ def an_envelope(**changes: Any) -> Envelope:
     """An envelope for T through P with *changes*."""
     plain = {
         "delivery_id": DELIVERY,
-        "key": MSG,
         "msg_id": MSG,
         "attempt": 1,
         "nonce": "n0nce",
         "sender": "anonymous",
         "line": "one line of text",
         "target_id": "fable",
-        "selector_kind": "session",
-        "selector_value": T,
         "session_id": T,
         "pid": 4201,
         "postbox": P,

@@ -53,7 +53,7 @@ def by_typer(argv):
     return KissArgs(**context.params)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=600)
 @given(LINES)
 def test_the_plain_parser_says_what_typer_says_or_nothing(argv):
     """Every spelling that it takes on itself is filled exactly as Typer would."""

@@ -87,7 +87,8 @@ def test_a_complaint_of_typer_is_usage(words, complaint):
     assert not str(caught.value).endswith(".")
 
 
-def test_each_option_of_kiss_reaches_the_kiss(home, capsys, tmp_path):
+@pytest.mark.usefixtures("home")
+def test_each_option_of_kiss_reaches_the_kiss(capsys, tmp_path):
     """One at a time, by what it changes."""
     note = tmp_path / "note"
     note.write_text("a line of 20 bytes..\n", encoding="ascii")
@@ -132,6 +133,7 @@ def test_wait_and_proof_reach_a_delivery(capsys, monkeypatch):
     assert "after 0.125 s" in shown["reason"]
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("words", "status"),
     [
@@ -142,7 +144,7 @@ def test_wait_and_proof_reach_a_delivery(capsys, monkeypatch):
         (["show", DELIVERY], 67),
     ],
 )
-def test_each_view_is_reached_and_takes_json(home, capsys, words, status):
+def test_each_view_is_reached_and_takes_json(capsys, words, status):
     """The status is the view's own."""
     assert status == app.run([*words, "--json"])
     assert said(capsys)["command"] == words[0]

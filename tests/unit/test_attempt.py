@@ -15,7 +15,7 @@ from carrier.argv import settings
 from carrier.attempt import Evidence, attempt, collect, prepare
 from carrier.proof import TornReceipt, read_receipt
 from carrier.report import Report, Unreadable
-from carrier.run import read_run
+from carrier.run import Run, read_run
 from registry.clock import Clock
 from tests.fakes.envelopes import DELIVERY, MSG, P, T, a_receipt
 from tests.fakes.runs import ENV, Stage, in_child, status_of, wait_for
@@ -219,3 +219,15 @@ def test_an_attempt_loads_neither_the_door_nor_anything_heavy():
     )
 
     assert b"\n" == ran.stdout
+
+
+def test_collecting_withdraws_a_permit_that_nobody_took(tmp_path):
+    """A dispatcher killed before the fork leaves it; no stray may take it afterwards."""
+    stage = Stage(tmp_path)
+    prepare(stage.attempt_dir, wrapper({}), stage.envelope())
+    never = Run(exit=None, timed_out=False, spawn_error=None, stdout=b"", stderr=b"", wall_ms=0)
+
+    found = collect(stage.envelope(), never, stage.attempt_dir)
+
+    assert (False, "none", never) == (found.intent, found.proof, found.run)
+    assert not stage.has("permit")

@@ -27,6 +27,7 @@ def home(tmp_path, monkeypatch):
     household.registry.close()
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -42,22 +43,24 @@ def home(tmp_path, monkeypatch):
         ({"lock_timeout": float("inf")}, "finite"),
     ],
 )
-def test_words_that_no_kiss_understands_are_usage(home, changes, words):
+def test_words_that_no_kiss_understands_are_usage(changes, words):
     """Nothing is read, kept or started for them."""
     with pytest.raises(commands.Usage, match=words):
         commands.kiss(KissArgs(**({"address": "fable", "line": "x"} | changes)))
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     "key", ["k", "é" * 100, "two words", "a\nb", "\N{ZERO WIDTH JOINER}", DELIVERY]
 )
-def test_any_text_of_200_bytes_is_a_key(home, capsys, key):
+def test_any_text_of_200_bytes_is_a_key(capsys, key):
     """INTERFACE 7: a key is the caller's own."""
     assert commands.kiss(KissArgs("nobody", "x", key=key, json=True)) == 67
     assert key == json.loads(capsys.readouterr().out)["key"]
 
 
-def test_a_refusal_is_one_line_on_stderr(home, capsys):
+@pytest.mark.usefixtures("home")
+def test_a_refusal_is_one_line_on_stderr(capsys):
     """Class, reason, what to do; stdout stays empty."""
     status = commands.kiss(KissArgs("itself", "x"))
     said = capsys.readouterr()
@@ -70,7 +73,8 @@ def test_a_refusal_is_one_line_on_stderr(home, capsys):
     )
 
 
-def test_with_json_a_refusal_is_an_object_and_a_line(home, capsys):
+@pytest.mark.usefixtures("home")
+def test_with_json_a_refusal_is_an_object_and_a_line(capsys):
     """Both forms; stdout holds exactly one object."""
     commands.kiss(KissArgs("itself", "x", json=True))
     said = capsys.readouterr()
@@ -79,7 +83,8 @@ def test_with_json_a_refusal_is_an_object_and_a_line(home, capsys):
     assert said.err.startswith("zdo: carrier-misbound: ")
 
 
-def test_a_dry_run_shows_what_would_start(home, capsys):
+@pytest.mark.usefixtures("home")
+def test_a_dry_run_shows_what_would_start(capsys):
     """Both sessions, argv, names."""
     assert commands.kiss(KissArgs("fable", "x", dry_run=True)) == 0
     shown = capsys.readouterr().out.splitlines()
@@ -89,7 +94,8 @@ def test_a_dry_run_shows_what_would_start(home, capsys):
     assert shown[2] == "argv"
 
 
-def test_the_sender_is_the_option_else_the_environment(home, capsys, monkeypatch):
+@pytest.mark.usefixtures("home")
+def test_the_sender_is_the_option_else_the_environment(capsys, monkeypatch):
     """A01, through the command."""
     monkeypatch.setenv("ZDO_SESSION_ID", "from-env")
     for option, expected in ((None, "from-env"), ("from-option", "from-option")):
@@ -119,7 +125,7 @@ def test_what_a_terminal_cannot_spell_is_written_out():
     assert shown == b"\\xe9\\ud800\n"
 
 
-def test_a_stream_without_an_encoding_gets_ascii(capsys):
+def test_a_stream_without_an_encoding_gets_ascii():
     """As StringIO is one."""
     stderr, sys.stderr = sys.stderr, io.StringIO()
     try:

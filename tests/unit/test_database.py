@@ -157,3 +157,22 @@ def test_a_full_disk_is_a_sentence(path):
 
     assert count == 1
     assert threading.active_count() == 1
+
+
+class Late(Database):
+    """An opener that saw no schema, and waited while somebody else made it."""
+
+    def _check_version(self):
+        Database(self.path).close()
+        self._create()
+
+
+def test_who_comes_second_makes_no_second_schema(path):
+    """Between the look and the lock another process may have been first."""
+    Late(path).close()
+    database = Database(path)
+    with database.reading() as link:
+        tables = link.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchone()
+    database.close()
+
+    assert tables == (3,)  # ours, and SQLite's own for AUTOINCREMENT

@@ -137,12 +137,11 @@ def test_on_a_full_disk_the_outcome_is_said_though_not_kept(database, later):
     fill_the_disk(database)
     flood = {"stdout": "x" * 100_000}
     result = conclude(an_evidence())
+    owners = () if later else (owner,)
+    settle = keep.settle_doubt if later else keep.settle
 
     with pytest.raises(JournalUnwritable, match="delivered-start") as caught:
-        if later:
-            keep.settle_doubt(database, result, flood, NOW)
-        else:
-            keep.settle(database, result, flood, owner, NOW)
+        settle(database, result, flood, *owners, NOW)
     assert caught.value.found == "delivered-start"
     assert kept(database)[0].state == spool.CLAIMED
 

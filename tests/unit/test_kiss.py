@@ -241,15 +241,13 @@ def test_a_target_that_ended_while_we_waited_is_not_running(home):
 def test_a_postbox_that_changed_while_we_waited_is_not_driven(home):
     """The lease is on another one: repeat."""
     other = "0a000000-0000-4000-8000-00000000000f"
-
-    home.configure(
-        f'[targets.fable]\nsession = "{T}"\ncarrier_session = "box"\n\n[targets.box]\nname = "box"\n'
-    )
+    fable = f'[targets.fable]\nsession = "{T}"\ncarrier_session = "box"\n'
+    home.configure(f'{fable}\n[targets.box]\nname = "box"\n')
     home.registry.add(sessionId=other, name="box")
 
     def rename():
-        home.registry.add(sessionId=P, name="box")
         turn_off(home, other)
+        home.registry.add(sessionId=P, name="box")
 
     result = kiss(order(), home.house(clock=Meanwhile(rename)))
 
@@ -448,6 +446,34 @@ def test_ctrl_c_after_the_run_tells_what_it_came_to(home):
     assert result.verdict.name == "carrier-exit"
     assert state(home.house()) == spool.CLAIMED
     assert verify.verify(DELIVERY, home.house()).verdict.name == "carrier-exit"
+
+
+class AmongOrphans(Clock):
+    """A clock that stops this process when it cleans up after a killed keeper."""
+
+    def __init__(self, ran):
+        self._pid, self._ran, self._stopped = os.getpid(), ran, False
+
+    def monotonic(self):
+        """Once, after the carrier has run."""
+        if os.getpid() == self._pid and not self._stopped and os.path.exists(self._ran):
+            self._stopped = True
+            raise KeyboardInterrupt
+        return super().monotonic()
+
+
+def test_ctrl_c_before_anything_is_known_is_an_honest_doubt(home):
+    """A carrier ran and nobody knows how it ended: open, and verify judges what it left."""
+    ran = f"{home.root}/ran"
+    # A keeper that died before it had named its carrier would leave nobody to clean up after.
+    named = "until [ -s $ZDO_CARRIER_ATTEMPT/carrier ]; do sleep 0.01; done"
+    home.claude(f"{named}; echo ran > {ran}; kill -9 $PPID")
+    result = kiss(order(), home.house(clock=AmongOrphans(ran)))
+
+    assert result.verdict.name == "unknown"
+    assert "Ctrl-C" in str(result.reason)
+    assert state(home.house()) == spool.CLAIMED
+    assert verify.verify(DELIVERY, home.house()).verdict.fate == "queue"
 
 
 def test_the_journal_has_both_sessions_and_no_line(home):

@@ -42,6 +42,7 @@ def zdo(home, words, redirected=""):
     )
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("argv", "status"),
     [
@@ -53,12 +54,13 @@ def zdo(home, words, redirected=""):
         (["--version"], 0),
     ],
 )
-def test_every_command_line_is_one_status(home, argv, status):
+def test_every_command_line_is_one_status(argv, status):
     """The plain way, Typer's way, and neither."""
     assert status == run(argv)
 
 
-def test_usage_is_one_object_too_with_json(home, capsys):
+@pytest.mark.usefixtures("home")
+def test_usage_is_one_object_too_with_json(capsys):
     """`--json` prints exactly one object, also on failure."""
     assert run(["kiss", "--json", "--nonsense"]) == 64
     said = capsys.readouterr()
@@ -87,17 +89,20 @@ class Breaking(io.StringIO):
         raise self.error
 
 
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("words", [["targets"], ["kiss", "--json", "nobody", "x"]])
 @pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 74)])
-def test_a_cut_connection_has_its_status(home, capsys, error, status):
-    """Ctrl-C at the last moment; `zdo targets | head -0`."""
+def test_a_cut_connection_has_its_status(words, error, status):
+    """Ctrl-C at the last moment, or `zdo targets | head -0`; through Typer and past it."""
     stdout, sys.stdout = sys.stdout, Breaking(error)
     try:
-        assert status == run(["targets"])
+        assert status == run(words)
     finally:
         sys.stdout = stdout
 
 
-def test_a_bug_is_told_with_its_place_and_without_its_text(home, capsys):
+@pytest.mark.usefixtures("home")
+def test_a_bug_is_told_with_its_place_and_without_its_text(capsys):
     """The text of a stranger's error might hold the line."""
     stdout, sys.stdout = sys.stdout, Breaking(KeyError("tests are green"))
     try:
@@ -156,7 +161,8 @@ def test_a_command_leaves_with_its_output_flushed(home):
     assert (0, "") == (ended.returncode, ended.stderr)
 
 
-def test_no_descriptor_below_three_is_left_open_to_chance(home, tmp_path):
+@pytest.mark.usefixtures("home")
+def test_no_descriptor_below_three_is_left_open_to_chance(tmp_path):
     """A file opened later never becomes stdout of the carrier."""
     out = tmp_path / "fds"
     code = (

@@ -45,7 +45,7 @@ def test_an_early_refusal_has_the_same_fields_with_nulls():
 
 
 def test_only_a_dry_run_has_a_plan():
-    """argv and the environment by name, after the fields that are always there."""
+    """Words and names of variables, after the fields that are always there."""
     shown = as_json(asked(verdict=TABLE["dry-run"], plan=Plan(argv=("claude",), env=("HOME",))))
 
     assert {"argv": ("claude",), "env": ("HOME",)} == shown.pop("plan")

@@ -11,7 +11,7 @@ from carrier.proof import PERMIT, RUN, TornReceipt, issue, leave_receipt, take
 from carrier.report import Unreadable
 from carrier.transcript import ENQUEUED, NONE, SURFACED
 from dispatch import journal, keep, post, spool, verify
-from dispatch.errors import DeliveryUnknown
+from dispatch.errors import DeliveryUnknown, JournalUnreadable
 from dispatch.verdict import TABLE
 from registry.clock import Clock
 from registry.locks import take_lease
@@ -183,6 +183,22 @@ def test_an_unknown_delivery_is_told_so(home, asked_for):
     """67, in any spelling."""
     with pytest.raises(DeliveryUnknown):
         verify.verify(asked_for, home.house())
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"result": None}, {"result": {"v": 2}}, {"result": {"class": "postponed"}}]
+)
+def test_a_record_of_a_later_zdo_is_not_guessed_at(home, body):
+    """It is named, so that somebody can look."""
+    home.accepted()
+    database = home.database()
+    with database.writing() as link:
+        journal.add(link, DELIVERY, journal.JUDGED, body, 1.0)
+    database.close()
+
+    with pytest.raises(JournalUnreadable, match=DELIVERY) as caught:
+        verify.verify(DELIVERY, home.house())
+    assert caught.value.event == 2
 
 
 def test_a_settled_look_removes_the_attempts_folder(home):

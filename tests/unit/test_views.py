@@ -32,7 +32,8 @@ def test_resolve_shows_both_sessions_and_keeps_nothing(home, capsys):
     assert not os.path.exists(home.state)
 
 
-def test_resolve_refuses_like_a_kiss(home, capsys):
+@pytest.mark.usefixtures("home")
+def test_resolve_refuses_like_a_kiss(capsys):
     """With both ids as far as they are known."""
     assert views.resolve("itself", as_object=True) == 2
     shown = json.loads(capsys.readouterr().out)
@@ -67,7 +68,8 @@ def test_sessions_shows_the_running_and_the_skipped(home, capsys):
     assert ["torn"] == [skip["reason"] for skip in shown["skipped"]]
 
 
-def test_targets_shows_the_configuration(home, capsys):
+@pytest.mark.usefixtures("home")
+def test_targets_shows_the_configuration(capsys):
     """As zdo understood it."""
     assert views.targets(as_object=False) == 0
     assert capsys.readouterr().out.splitlines()[1].split() == ["fable", "session", T, P]
@@ -96,16 +98,17 @@ def test_verify_says_the_verdict_as_it_is_now(home, capsys):
     assert capsys.readouterr().out.startswith("surfaced: fable")
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("view", [views.verify, views.show])
 @pytest.mark.parametrize("delivery", [DELIVERY, "nonsense", "\udcff"])
-def test_an_unknown_delivery_is_67(home, capsys, view, delivery):
+def test_an_unknown_delivery_is_67(capsys, view, delivery):
     """INTERFACE 7."""
     assert view(delivery, as_object=False) == 67
     assert capsys.readouterr().err.startswith("zdo: target-unknown: no delivery ")
 
 
 @pytest.mark.parametrize("view", [views.verify, views.show])
-def test_a_state_that_cannot_be_used_is_said(home, capsys, view):
+def test_a_state_that_cannot_be_used_is_said(home, view):
     """73."""
     with open(home.state, "wb"):
         pass
