@@ -31,6 +31,7 @@ HELD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _CHUNK = 1 << 16
 _LAST_READS = 64
+_HEAD_START_S = 0.005
 # What Python ignores, we handle, or our caller may have ignored is no affair of the carrier.
 _DEFAULTS = (*HELD, signal.SIGCHLD, signal.SIGPIPE, signal.SIGQUIT, signal.SIGXFSZ)
 
@@ -106,9 +107,10 @@ class Ward:
             self._poller.register(self._err, select.POLLIN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         self._name_on_disk()
-        # Loading ctypes takes 2 ms: the carrier runs meanwhile, and its first
-        # child comes far later (CONTRACT j).
-        self._adopts = not self.ended() and family.adopt_orphans(self.order.adopt)
+        # Adopting loads ctypes, 2 ms that an instantaneous carrier need not wait for;
+        # the first child of a real one comes far later (CONTRACT j).
+        over = self.wait(self.clock.monotonic() + _HEAD_START_S, self.ended)
+        self._adopts = not over and family.adopt_orphans(self.order.adopt)
         return None
 
     def wait(self, limit: float, done: Callable[[], bool]) -> bool:

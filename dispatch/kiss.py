@@ -18,9 +18,9 @@ from dispatch.spool import Draft
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
 from dispatch.verify import await_surface, present_verdict
-from registry.errors import RegistryError
+from registry.errors import RegistryError, StateUnsafe
 from registry.ids import key_to_msg_id, new_uuid
-from registry.locks import take_lease
+from registry.locks import still_ours, take_lease
 from registry.record import Record, fields
 from registry.rows import read_rows
 
@@ -91,6 +91,9 @@ def kiss(order: Order, house: House) -> Result:
         name, reason = "interrupted", "stopped by Ctrl-C before anything was started"
     result = errand.telling.add(verdict=TABLE[name], reason=reason)
     keep.refuse(house, result, errand.owner, house.clock.now())
+    if result.attempt is not None:
+        # Ours alone and never started: nobody will look for it.
+        post.forget_if_settled(result, house)
     return result
 
 
@@ -131,11 +134,15 @@ def _kiss(errand: Errand) -> Result:
         database.close()
 
 
-def _aim(errand: Errand, config: Config) -> Aim:
-    """Who is meant, by the rows as they stand now."""
+def _aim(errand: Errand, config: Config, leased: str | None = None) -> Aim:
+    """Who is meant, by the rows as they stand now; *leased* is the postbox we hold, if any."""
     listing = read_rows(config.claude_dir, errand.house.processes)
     aim = take_aim(errand.order.address, config, listing, errand.telling)
     gate(aim, if_idle=errand.order.if_idle)
+    if leased is not None:
+        if aim.binding.postbox != leased:
+            raise CarrierUnbound(aim.target.id, "its postbox changed meanwhile; repeat")
+        refuse_live_postbox(leased, listing)
     return aim
 
 
@@ -177,15 +184,14 @@ def _under_lease(
         clock=house.clock,
     )
     try:
-        aim = _aim(errand, config)
-        if aim.binding.postbox != postbox:
-            raise CarrierUnbound(aim.target.id, "its postbox changed meanwhile; repeat")
-        refuse_live_postbox(postbox, read_rows(config.claude_dir, house.processes))
+        aim = _aim(errand, config, leased=postbox)
         if not keep.still_claimed(database, draft):
             raise ClaimLost(draft.key)
         envelope = post.envelope_of(telling.result, config, draft.body, errand.nonce)
         parcel = post.pack(aim, config, house, telling.result)
         post.lay_out(parcel, envelope)
+        if not still_ours(lease):
+            raise StateUnsafe(lease.path, "was replaced while we held it; nothing was started")
         telling.started = True
         return aim, post.post(parcel, envelope, lease, config, house)
     finally:

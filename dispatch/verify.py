@@ -161,7 +161,7 @@ def _kept_result(event: Event) -> Result:
 
 
 def _evidence(event: Event) -> dict[str, Any]:
-    evidence: dict[str, Any] = json.loads(event.body)["evidence"]
+    evidence: dict[str, Any] = json.loads(event.body).get("evidence", {})
     return evidence
 
 

@@ -99,7 +99,8 @@ class Spool(RuleBasedStateMachine):
         with self.database.reading() as link:
             for key in KEYS:
                 owner = self.claims.get(key)
-                assert spool.holds(link, key, owner or new_uuid()) == (owner is not None)
+                assert owner is None or spool.holds(link, key, owner)
+                assert not spool.holds(link, key, new_uuid())
 
     @invariant()
     def no_key_is_delivered_twice_and_a_delivery_stays(self):
