@@ -5,7 +5,6 @@ It never touches the door; only the wrapper under the carrier does.
 
 from __future__ import annotations
 
-import math
 import os
 
 from carrier import proof
@@ -95,7 +94,7 @@ def prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
     """
     if not os.path.isdir(attempt_dir):
         os.mkdir(attempt_dir, 0o700)
-    timeout_s = math.ceil(envelope.wrapper_s) + _HOOK_MARGIN_S
+    timeout_s = int(envelope.wrapper_s) + _HOOK_MARGIN_S
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(f"{attempt_dir}/{proof.SETTINGS}", flags, 0o600)
     try:

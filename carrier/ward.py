@@ -74,7 +74,6 @@ class Ward:
         self.pid = 0
         self._adopts = False
         self._group = True  # the carrier's group may have members
-        self._poller = select.poll()
         self._wake = self._wake_on_signals()
 
     def start(self) -> str | None:
@@ -103,10 +102,9 @@ class Ward:
         finally:
             os.close(out)
             os.close(err)
-            self._poller.register(self._out, select.POLLIN)
-            self._poller.register(self._err, select.POLLIN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         self._name_on_disk()
+        self._listen()
         # Adopting loads ctypes, 2 ms that an instantaneous carrier need not wait for;
         # the first child of a real one comes far later (CONTRACT j).
         over = self.wait(self.clock.monotonic() + _HEAD_START_S, self.ended)
@@ -205,8 +203,12 @@ class Ward:
         signal.set_wakeup_fd(told, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, _noted)
-        self._poller.register(wake, select.POLLIN)
         return wake
+
+    def _listen(self) -> None:
+        self._poller = select.poll()
+        for fd in (self._wake, self._out, self._err):
+            self._poller.register(fd, select.POLLIN)
 
     def _name_on_disk(self) -> None:
         token = Processes().start_token(self.pid) or ""

@@ -382,9 +382,9 @@ def test_k19_something_that_is_no_program_is_carrier_spawn(rig, kind, by):
     if kind == "folder":
         os.mkdir(rig.claude)
     elif kind == "dangling":
-        os.symlink("/nowhere/claude", rig.claude)
+        os.symlink("absent", rig.claude)
     else:
-        first = {"text": "just words\n", "interpreter": "#!/nowhere/sh\n"}.get(kind, "#!/bin/sh\n")
+        first = {"text": "just words\n", "interpreter": "#!/absent/sh\n"}.get(kind, "#!/bin/sh\n")
         with open(rig.claude, "w", encoding="ascii") as file:
             file.write(first)
         os.chmod(rig.claude, 0o600 if kind == "not-executable" else 0o700)

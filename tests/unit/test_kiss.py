@@ -278,6 +278,35 @@ def test_a_kiss_that_was_judged_an_orphan_before_it_had_the_lease_delivers_nothi
     assert not os.path.exists(f"{home.root}/ran")
 
 
+class Replacing(Processes):
+    """A registry whose reading replaces the file of the lease, once there is one."""
+
+    def __init__(self, lock):
+        super().__init__()
+        self._lock, self.replaced = lock, False
+
+    def start_token(self, pid):
+        """As it is, after somebody cleaned up the folder of locks."""
+        if os.path.exists(self._lock) and not self.replaced:
+            os.unlink(self._lock)
+            with open(self._lock, "wb"):
+                self.replaced = True
+        return super().start_token(pid)
+
+
+def test_a_lease_that_was_replaced_starts_nothing(home):
+    """Somebody else can hold the new file: two drivers would be one too many."""
+    home.claude(f"echo ran > {home.root}/ran")
+    processes = Replacing(f"{home.state}/locks/{P}.lock")
+    result = kiss(order(), home.house(processes=processes))
+
+    assert processes.replaced
+    assert result.verdict.name == "spool-unwritable"
+    assert "was replaced" in str(result.reason)
+    assert not os.path.exists(f"{home.root}/ran")
+    assert os.listdir(f"{home.state}/attempts") == []
+
+
 @pytest.mark.parametrize("damage", ["file", "link"])
 def test_an_attempt_folder_that_cannot_be_made_is_spool_unwritable(home, damage):
     """73, told and kept; the key may be tried again."""
@@ -409,6 +438,30 @@ def test_ctrl_c_while_waiting_for_the_model_does_not_invite_a_repeat(rig):
     assert result.verdict.name == "not-surfaced"
     assert state(house) == spool.DELIVERED
     assert [LINE] == rig.target.lines()
+
+
+class Editing(Clock):
+    """A clock that runs *act* when the verdict is being kept."""
+
+    def __init__(self, act):
+        self._pid, self._looks, self._act = os.getpid(), 0, act
+
+    def now(self):
+        """The first look is the acceptance, the second the verdict."""
+        self._looks += os.getpid() == self._pid
+        if self._looks == 2:
+            self._act()
+        return super().now()
+
+
+def test_trouble_after_the_delivery_is_not_a_refusal(rig):
+    """The line is in: a configuration that somebody breaks now changes nothing of that."""
+    rig.target.change(surface_after=None)
+    clock = Editing(lambda: rig.configure("[nonsense]\n"))
+    result = kiss(order(until_surfaced=True, wait_s=0.1), house_of(rig, clock=clock))
+
+    assert [LINE] == rig.target.lines()
+    assert result.verdict.exit in (0, 3), result.reason
 
 
 def test_ctrl_c_before_the_start_is_interrupted(home):
