@@ -84,10 +84,12 @@ def kiss(order: Order, house: House) -> Result:
         # The carrier has run; what it came to is said, though it could not be kept.
         return errand.telling.add(verdict=TABLE["journal-unwritable"], reason=str(error))
     except (RegistryError, CarrierError, DispatchError) as error:
+        if errand.telling.started:
+            return _cut_short(errand.telling, str(error))
         name, reason = class_of_error(error), str(error)
     except KeyboardInterrupt:
         if errand.telling.started:
-            return _cut_short(errand.telling)
+            return _cut_short(errand.telling, "stopped by Ctrl-C while a carrier ran")
         name, reason = "interrupted", "stopped by Ctrl-C before anything was started"
     result = errand.telling.add(verdict=TABLE[name], reason=reason)
     keep.refuse(house, result, errand.owner, house.clock.now())
@@ -97,14 +99,14 @@ def kiss(order: Order, house: House) -> Result:
     return result
 
 
-def _cut_short(telling: Telling) -> Result:
-    """What is known when Ctrl-C came after the start: the verdict, or an honest doubt.
+def _cut_short(telling: Telling, reason: str) -> Result:
+    """What is known when trouble came after the start: the verdict, or an honest doubt.
 
     The row stays claimed until `zdo verify` judges what the keeper leaves.
     """
     if telling.concluded:
         return telling.result
-    return telling.add(verdict=TABLE["unknown"], reason="stopped by Ctrl-C while a carrier ran")
+    return telling.add(verdict=TABLE["unknown"], reason=reason)
 
 
 def _kiss(errand: Errand) -> Result:

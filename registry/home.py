@@ -52,15 +52,21 @@ class Places(Record):
 
 def find_places(env: Mapping[str, str]) -> Places:
     """Where this zdo keeps its things; a missing HOME falls back to the user database."""
-    home = env.get("HOME") or _home_of_user()
-    config_root = env.get("XDG_CONFIG_HOME") or home + "/.config"
-    state_root = env.get("XDG_STATE_HOME") or home + "/.local/state"
+    home = _folder(env, "HOME") or _home_of_user()
+    config_root = _folder(env, "XDG_CONFIG_HOME") or home + "/.config"
+    state_root = _folder(env, "XDG_STATE_HOME") or home + "/.local/state"
     return Places(
         home=home,
         config_file=_absolute(env.get("ZDO_CONFIG") or config_root + "/zdo/zdo.toml", home),
         state=_absolute(env.get("ZDO_STATE_DIR") or state_root + "/zdo", home),
         cwd=_cwd(),
     )
+
+
+def _folder(env: Mapping[str, str], name: str) -> str | None:
+    # A relative one would be another folder in every working folder (XDG: "ignore it").
+    path = env.get(name, "")
+    return path if path.startswith("/") else None
 
 
 def expand(path: str, home: str) -> str:

@@ -9,6 +9,7 @@ import typer
 from dispatch import __version__
 from dispatch.cli import commands, views
 from dispatch.cli.options import KISS, SENDER_HELP, KissArgs
+from dispatch.cli.speech import speak
 
 _HELP = {option.flag: option.help for option in KISS}
 
@@ -34,8 +35,7 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        commands.write_lines([f"zdo {__version__}"])
-        raise typer.Exit
+        raise typer.Exit(speak([f"zdo {__version__}"]))
     if context.invoked_subcommand is None:
         raise commands.Usage("no command given")
 

@@ -8,6 +8,7 @@ import os
 import sys
 
 from dispatch.cli import source
+from dispatch.cli.speech import complain, speak
 from dispatch.house import House
 from dispatch.verdict import TABLE
 from registry.clock import Clock
@@ -16,8 +17,6 @@ from registry.processes import Processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from dispatch.cli.options import KissArgs
     from dispatch.result import Result
 
@@ -71,28 +70,13 @@ def say(result: Result, lines: list[str], *, as_object: bool) -> int:
     from dispatch.render import failure_line
     from dispatch.result import as_json
 
-    if as_object:
-        show(as_json(result))
-    elif result.verdict.exit == 0:
-        write_lines(lines)
-    if result.verdict.exit:
+    status = result.verdict.exit
+    if status:
         complain(failure_line(result.verdict.name, result.reason, result.advice))
-    return result.verdict.exit
-
-
-def show(whole: dict[str, Any]) -> None:
-    """One JSON object on stdout, on one line."""
-    write_lines([json.dumps(whole)])
-
-
-def write_lines(lines: list[str]) -> None:
-    """*lines* on stdout; what the terminal cannot spell is written out."""
-    sys.stdout.write("".join(f"{_spelled(line, sys.stdout)}\n" for line in lines))
-
-
-def complain(line: str) -> None:
-    """One line on stderr."""
-    sys.stderr.write(f"{_spelled(line, sys.stderr)}\n")
+    if as_object:
+        lost = speak([json.dumps(as_json(result))])
+        return status or lost
+    return status or speak(lines)
 
 
 def fail(command: str, name: str, reason: str, *, as_object: bool) -> int:
@@ -119,8 +103,3 @@ def _fits_key(key: str) -> bool:
         return 0 < len(key.encode()) <= _LONGEST_KEY
     except UnicodeEncodeError:
         return False
-
-
-def _spelled(text: str, stream: Any) -> str:
-    encoding = stream.encoding or "ascii"
-    return text.encode(encoding, "backslashreplace").decode(encoding)

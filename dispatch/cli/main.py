@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 
+from dispatch.cli import speech
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn, TextIO
+    from typing import NoReturn
 
 _STANDARD = (0, 1, 2)
-_IO_ERROR = 74  # EX_IOERR of sysexits.h
 _INTERRUPTED = 130
 
 
 def main() -> NoReturn:
     """Run the command and leave at once: tearing the interpreter down costs as much as a line."""
     _fill_standard_descriptors()
-    status = run(sys.argv[1:])
-    status = _flush(sys.stdout, status)
-    status = _flush(sys.stderr, status)
-    os._exit(status)
+    # A line is the bytes that the shell gave, whatever the locale makes of them.
+    argv = [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
+    status = run(argv)
+    lost = speech.flush()
+    os._exit(status or lost)
 
 
 def run(argv: list[str]) -> int:
@@ -39,8 +41,6 @@ def run(argv: list[str]) -> int:
         return commands.fail(command, "usage", str(error), as_object=as_object)
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except BrokenPipeError:
-        return _IO_ERROR
     except Exception as error:  # noqa: BLE001 - the last fence before a traceback
         return commands.fail(command, "internal", _where(error), as_object=as_object)
 
@@ -67,13 +67,3 @@ def _fill_standard_descriptors() -> None:
     sys.stdin = sys.stdin or os.fdopen(0)
     sys.stdout = sys.stdout or os.fdopen(1, "w")
     sys.stderr = sys.stderr or os.fdopen(2, "w")
-
-
-def _flush(stream: TextIO, status: int) -> int:
-    try:
-        stream.flush()
-    except BrokenPipeError:
-        return status
-    except (OSError, ValueError):
-        return status or _IO_ERROR
-    return status

@@ -32,7 +32,8 @@ def _from_pipe(stdin: BinaryIO) -> bytes:
 
 def _from_file(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        # argv was read as UTF-8; a path is the bytes that the shell gave.
+        with open(path.encode(errors="surrogateescape"), "rb") as file:
             return line_of_bytes(file.read(_READ))
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error

@@ -7,8 +7,8 @@ from typing import Any
 
 from carrier.errors import CarrierError
 from dispatch import aim, keep, render
-from dispatch.cli.commands import say, this_house, write_lines
-from dispatch.cli.commands import show as print_object
+from dispatch.cli.commands import say, this_house
+from dispatch.cli.speech import speak
 from dispatch.errors import DispatchError
 from dispatch.judge import class_of_error
 from dispatch.result import Result
@@ -51,10 +51,9 @@ def sessions(*, as_object: bool) -> int:
     if as_object:
         rows = [fields(row) | {"reachable": reachable[row.pid]} for row in listing.rows]
         skipped = [fields(each) for each in listing.skipped]
-        print_object({"v": 1, "command": "sessions", "sessions": rows, "skipped": skipped})
-    else:
-        write_lines(render.session_lines(listing, reachable))
-    return 0
+        whole = {"v": 1, "command": "sessions", "sessions": rows, "skipped": skipped}
+        return speak([json.dumps(whole)])
+    return speak(render.session_lines(listing, reachable))
 
 
 def targets(*, as_object: bool) -> int:
@@ -66,10 +65,9 @@ def targets(*, as_object: bool) -> int:
         return _refused("targets", error, as_object=as_object)
     if as_object:
         shown = [fields(each) for each in config.targets]
-        print_object({"v": 1, "command": "targets", "station": config.station, "targets": shown})
-    else:
-        write_lines(render.target_lines(config))
-    return 0
+        whole = {"v": 1, "command": "targets", "station": config.station, "targets": shown}
+        return speak([json.dumps(whole)])
+    return speak(render.target_lines(config))
 
 
 def verify(delivery: str, *, as_object: bool) -> int:
@@ -88,10 +86,9 @@ def show(delivery: str, *, as_object: bool) -> int:
     except REFUSALS as error:
         return _refused("show", error, as_object=as_object)
     if as_object:
-        print_object({"v": 1, "command": "show", "delivery_id": delivery, "events": events})
-    else:
-        write_lines([_entry(event) for event in events])
-    return 0
+        whole = {"v": 1, "command": "show", "delivery_id": delivery, "events": events}
+        return speak([json.dumps(whole)])
+    return speak([_entry(event) for event in events])
 
 
 def _events(delivery: str) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -637,7 +636,8 @@ def test_a_world_writable_state_folder_of_ours_is_tightened(rig, odd_state):
     rig.door()
     folder(odd_state, OPEN)
 
-    delivered(rig.zdo("kiss", "--json", "fable", "x", env={"ZDO_STATE_DIR": odd_state}))
+    env = {"ZDO_STATE_DIR": odd_state}
+    delivered(rig.zdo("kiss", "--json", "fable", "x", env=env, preexec_fn=lambda: os.umask(0)))
 
     modes = {os.stat(path).st_mode & 0o777 for path in Path(odd_state).rglob("*") if path.is_file()}
     assert (0o700, {0o600}) == (os.stat(odd_state).st_mode & 0o777, modes)
@@ -758,6 +758,17 @@ def test_the_same_key_with_other_bytes_is_a_conflict(rig):
     assert ["one"] == door.lines()
 
 
+def test_one_key_does_not_claim_a_second_target(rig):
+    """Law 2: the same key and bytes for another session are never called delivered to it."""
+    rig.configure(f'{CONFIG}[targets.other]\nsession = "{OTHER}"\n')
+    _, second = rig.door(), rig.door(name="other", session_id=OTHER)
+    delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", "build-2"))
+
+    said = rig.zdo("kiss", "--json", "other", "x", "--key", "build-2")
+
+    assert ((0, ["x"]) == (said.exit, second.lines())) or said.exit == 65, said
+
+
 def test_json_is_ascii_safe_for_any_terminal(rig):
     """The object and the line come out on a terminal that can spell nothing but ASCII."""
     rig.door(name="\N{SNOWMAN}")
@@ -768,4 +779,3 @@ def test_json_is_ascii_safe_for_any_terminal(rig):
 
     assert (0, True, 0, True) == (said.exit, said.out.isascii(), shown.exit, shown.out.isascii())
     assert T == json.loads(said.out)["target"]["session_id"]
-    assert sys.executable

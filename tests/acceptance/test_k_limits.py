@@ -14,7 +14,6 @@ from tests.acceptance.saying import (
     CONFIG,
     OTHER,
     SHELL,
-    answered,
     complained,
     delivered,
     lease_is_held,
@@ -373,6 +372,22 @@ def test_k19_a_hang_after_the_write_is_no_failure(rig):
     delivered(rig.zdo("kiss", "--json", "fable", "x"), "surfaced")
 
 
+@pytest.mark.parametrize(
+    ("accept", "name", "status", "proof"),
+    [("surface", "surfaced", 0, "surfaced"), ("bare", "unknown", 3, "written")],
+)
+def test_k19_a_wrapper_with_the_permit_outlives_the_deadline(rig, accept, name, status, proof):
+    """K19, fine print g: the deadline falls into the write; the wrapper finishes and is heard."""
+    rig.configure(CONFIG.replace("timeout_s = 20", "timeout_s = 0.5"))
+    door = rig.door(accept=accept, eof_after=0.8)
+    rig.install_claude(hang_s=60)
+
+    said = rig.zdo("kiss", "--json", "fable", "x")
+
+    told = delivered(said, name) if status == 0 else refused(rig, said, name, status)
+    assert (proof, ["x"], T) == (told["proof"], door.lines(), told["receipt"]["session_id"])
+
+
 @pytest.mark.parametrize("kind", ["not-executable", "folder", "text", "dangling", "interpreter"])
 @pytest.mark.parametrize("by", ["name", "path"])
 def test_k19_something_that_is_no_program_is_carrier_spawn(rig, kind, by):
@@ -405,4 +420,3 @@ def test_the_stand_in_of_the_usage_page_is_enough(rig):
 
     assert (0, "", 2, ["x", "y"]) == (said.exit, said.err, shell_runs(rig), door.lines())
     complained(rig.zdo("kiss", "nobody", "z"), "target-unknown", 67)
-    assert "y" not in answered(rig.zdo("resolve", "--json", "fable"))["target"].values()

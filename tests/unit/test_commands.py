@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 
@@ -109,32 +108,6 @@ def test_a_delivery_is_one_line_on_stdout(capsys):
 
     assert commands.say(result, ["surfaced: fable"], as_object=False) == 0
     assert capsys.readouterr() == ("surfaced: fable\n", "")
-
-
-def test_what_a_terminal_cannot_spell_is_written_out():
-    """An ASCII locale never makes a command fail."""
-    stdout = sys.stdout
-    sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    try:
-        commands.write_lines(["é\ud800"])
-        sys.stdout.flush()
-        shown = sys.stdout.buffer.getvalue()
-    finally:
-        sys.stdout = stdout
-
-    assert shown == b"\\xe9\\ud800\n"
-
-
-def test_a_stream_without_an_encoding_gets_ascii():
-    """As StringIO is one."""
-    stderr, sys.stderr = sys.stderr, io.StringIO()
-    try:
-        commands.complain("é")
-        shown = sys.stderr.getvalue()
-    finally:
-        sys.stderr = stderr
-
-    assert shown == "\\xe9\n"
 
 
 def test_a_command_that_got_nowhere_still_says_its_class(capsys):

@@ -1,0 +1,58 @@
+"""stdout and stderr: what a terminal cannot spell is written out, what is lost is told once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from dispatch.verdict import TABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+_LOST = TABLE["journal-unwritable"].exit
+
+
+def speak(lines: list[str]) -> int:
+    """0 when *lines* are on stdout or nobody reads there any more; else 74, and stderr says why."""
+    try:
+        sys.stdout.write("".join(f"{_spelled(line, sys.stdout)}\n" for line in lines))
+    except (OSError, ValueError) as error:
+        return _lost(error)
+    return flush()
+
+
+def flush() -> int:
+    """As `speak`, for what is in the buffer."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        return _lost(error)
+    return 0
+
+
+def complain(line: str) -> None:
+    """One line on stderr, if there is one that takes it."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"{_spelled(line, sys.stderr)}\n")
+        sys.stderr.flush()
+
+
+def _lost(error: Exception) -> int:
+    # The buffer keeps what it could not write, and would fail again at every flush.
+    sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), "w")
+    if isinstance(error, BrokenPipeError):
+        return 0
+    why = getattr(error, "strerror", None) or error
+    complain(
+        f"zdo: journal-unwritable: stdout cannot be written ({why});"
+        " free the disk; zdo show tells what became of a kiss"
+    )
+    return _LOST
+
+
+def _spelled(text: str, stream: TextIO) -> str:
+    encoding = stream.encoding or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
