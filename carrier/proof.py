@@ -57,6 +57,7 @@ class Receipt(Record):
     transcript: str | None
     offset: int  # size of the transcript before the write
     surfaced: bool
+    moved_to: str | None  # the session that the row names afterwards, if it is another
     reply: str | None
     v: int = 1
 

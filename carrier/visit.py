@@ -11,7 +11,7 @@ import os
 from carrier.proof import DOOR_MISMATCH, TARGET_NOT_RUNNING, WRAPPER_TROUBLE, Receipt
 from carrier.transcript import SURFACED, Follower, find_transcript
 from registry.record import replace
-from registry.rows import key_of, read_rows, rows_with
+from registry.rows import key_of, read_rows, row_of, rows_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def visit(envelope: Envelope, processes: Processes, door: Door, at: str) -> Rece
         return follower.look() == SURFACED
 
     answer = door.write(row, token, envelope, surfaced)
+    seen = surfaced() if answer.wrote else False
     return replace(
         _blank(envelope, at),
         session_id=row.session_id,
@@ -56,7 +57,8 @@ def visit(envelope: Envelope, processes: Processes, door: Door, at: str) -> Rece
         found=answer.found,
         detail=answer.detail,
         notices=answer.notices,
-        surfaced=surfaced() if answer.wrote else False,
+        surfaced=seen,
+        moved_to=_moved_to(envelope, processes, row) if answer.wrote and not seen else None,
         transcript=follower.path,
         offset=follower.offset,
         reply=answer.reply,
@@ -92,6 +94,13 @@ def find_row(envelope: Envelope, processes: Processes) -> Row:
     wrong = any(reason in _DISTRUSTED for reason in reasons)
     detail = f"no running row: {', '.join(reasons) or 'none has the id'}"
     raise StayAway(DOOR_MISMATCH if wrong else TARGET_NOT_RUNNING, detail)
+
+
+def _moved_to(envelope: Envelope, processes: Processes, row: Row) -> str | None:
+    """The session that took over *row*'s process meanwhile: it drops our pinned line unread."""
+    now = row_of(envelope.claude_dir, row.pid, processes)
+    other = None if now is None else now.session_id
+    return None if other == row.session_id else other
 
 
 def _look_around(envelope: Envelope, processes: Processes) -> tuple[Row, str | None, Follower]:
@@ -136,5 +145,6 @@ def _blank(envelope: Envelope, at: str) -> Receipt:
         transcript=None,
         offset=0,
         surfaced=False,
+        moved_to=None,
         reply=None,
     )

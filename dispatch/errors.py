@@ -16,11 +16,11 @@ class LineInvalid(DispatchError):
 
 
 class KeyConflict(DispatchError):
-    """The key already stands for another line."""
+    """The key already stands for other bytes, or for a line to another target."""
 
-    def __init__(self, key: str):
-        self.key = key
-        super().__init__(f"key {key!r} already stands for other bytes")
+    def __init__(self, key: str, target: str):
+        self.key, self.target = key, target
+        super().__init__(f"this key already stands for another line, to {target}")
 
 
 class TargetNotRunning(DispatchError):

@@ -143,6 +143,8 @@ def _weigh_receipt(
         return ("surfaced" if told else "delivered-start"), None
     if told is not None:
         return told
+    if receipt.moved_to is not None:
+        return "door-mismatch", f"the target became session {receipt.moved_to} meanwhile"
     if not receipt.eof:
         return "unknown", f"the door did not confirm that it read the line ({receipt.detail})"
     return "delivered-start", None

@@ -40,6 +40,7 @@ class Kept(Record):
 
     key: str
     digest: bytes
+    target: str
     body: bytes
     state: int
     status: str
@@ -61,8 +62,8 @@ def accept(link: Connection, draft: Draft, now: float) -> int | Kept:
     """The number of the attempt that the owner of *draft* may begin now, counted from 1.
 
     A known key with the same bytes is the line already there, unless that one
-    provably never reached the door: then it is claimed again.  Other bytes are
-    a KeyConflict, never silence.
+    provably never reached the door: then it is claimed again.  Other bytes, or
+    another target, are a KeyConflict: never silence, never a claim about the wrong one.
     """
     known = find(link, draft.key)
     if known is None:
@@ -84,8 +85,8 @@ def accept(link: Connection, draft: Draft, now: float) -> int | Kept:
             ),
         )
         return 1
-    if known.digest != draft.digest:
-        raise KeyConflict(draft.key)
+    if (known.digest, known.target) != (draft.digest, draft.target):
+        raise KeyConflict(draft.key, known.target)
     if (known.state, known.status) != (DEAD, _AGAIN):
         return known
     link.execute(
@@ -99,7 +100,7 @@ def accept(link: Connection, draft: Draft, now: float) -> int | Kept:
 def find(link: Connection, key: str) -> Kept | None:
     """The line with *key*, or None."""
     row = link.execute(
-        "SELECT key, digest, body, state, status, attempts FROM line WHERE key = ?", (key,)
+        "SELECT key, digest, target, body, state, status, attempts FROM line WHERE key = ?", (key,)
     ).fetchone()
     return None if row is None else Kept(*row)
 

@@ -74,7 +74,7 @@ def say(result: Result, lines: list[str], *, as_object: bool) -> int:
     if status:
         complain(failure_line(result.verdict.name, result.reason, result.advice))
     if as_object:
-        lost = speak([json.dumps(as_json(result))])
+        lost = speak([json.dumps(as_json(result))], quietly=status != 0)
         return status or lost
     return status or speak(lines)
 

@@ -21,7 +21,8 @@ def main() -> NoReturn:
     # A line is the bytes that the shell gave, whatever the locale makes of them.
     argv = [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
     status = run(argv)
-    lost = speech.flush()
+    # Typer prints its help by itself.
+    lost = speech.speak([])
     os._exit(status or lost)
 
 

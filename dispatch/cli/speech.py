@@ -15,21 +15,16 @@ if TYPE_CHECKING:
 _LOST = TABLE["journal-unwritable"].exit
 
 
-def speak(lines: list[str]) -> int:
-    """0 when *lines* are on stdout or nobody reads there any more; else 74, and stderr says why."""
+def speak(lines: list[str], *, quietly: bool = False) -> int:
+    """0 when *lines* are on stdout or nobody reads there any more; else 74, and stderr says why.
+
+    *quietly*: stderr has its one line already.
+    """
     try:
         sys.stdout.write("".join(f"{_spelled(line, sys.stdout)}\n" for line in lines))
-    except (OSError, ValueError) as error:
-        return _lost(error)
-    return flush()
-
-
-def flush() -> int:
-    """As `speak`, for what is in the buffer."""
-    try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
-        return _lost(error)
+        return _lost(error, quietly=quietly)
     return 0
 
 
@@ -40,16 +35,17 @@ def complain(line: str) -> None:
         sys.stderr.flush()
 
 
-def _lost(error: Exception) -> int:
+def _lost(error: Exception, *, quietly: bool) -> int:
     # The buffer keeps what it could not write, and would fail again at every flush.
     sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), "w")
     if isinstance(error, BrokenPipeError):
         return 0
     why = getattr(error, "strerror", None) or error
-    complain(
-        f"zdo: journal-unwritable: stdout cannot be written ({why});"
-        " free the disk; zdo show tells what became of a kiss"
-    )
+    if not quietly:
+        complain(
+            f"zdo: journal-unwritable: stdout cannot be written ({why});"
+            " free the disk; zdo show tells what became of a kiss"
+        )
     return _LOST
 
 

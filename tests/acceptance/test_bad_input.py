@@ -121,7 +121,7 @@ def test_a_configuration_that_is_no_plain_file_never_hangs(rig, kind):
 def test_a_dangling_configuration_is_none(rig):
     """All of the file is optional: a link to nowhere is as good as no file."""
     path = f"{rig.root}/dangling.toml"
-    os.symlink(f"{rig.root}/absent", path)
+    os.symlink(f"{rig.root}/never-made", path)
     rig.door()
 
     delivered(rig.zdo("kiss", "--json", T, "x", env={"ZDO_CONFIG": path}))
@@ -306,10 +306,11 @@ def test_a_hostile_address_is_refused_when_nobody_has_it(rig, address):
     """An odd address is compared and refused, on one printable line; it is never a path."""
     door = rig.door()
 
-    told = refused(rig, rig.zdo("kiss", "--json", address, "x"), "target-unknown", 67)
+    said = rig.zdo("kiss", "--json", address, "x")
 
+    told = refused(rig, said, "target-unknown", 67)
     assert (None, []) == (told["target"]["session_id"], door.calls())
-    assert rig.zdo("kiss", address, "x").err.rstrip("\n").isprintable()
+    assert said.err.rstrip("\n").isprintable()
 
 
 @pytest.mark.parametrize(
@@ -397,7 +398,6 @@ def test_a_sender_is_stored_as_it_is(rig, sender):
 def test_bad_words_are_64_and_never_2(rig, words):
     """Usage is 64 `usage`; it has no delivery and starts nothing."""
     told = rig.zdo(*words, "--json")
-    complained(rig.zdo(*words), "usage", 64)
 
     complained(told, "usage", 64)
     assert (None, "usage") == (answered(told)["delivery_id"], answered(told)["class"])
@@ -453,7 +453,7 @@ def test_without_a_home_the_users_own_is_taken(rig):
 def test_an_odd_home_is_told_or_served(rig, home):
     """A HOME that is no folder: a refusal in its form, no traceback, nothing left in the cwd."""
     cwd = folder(f"{rig.root}/odd-{next(COUNT)}")
-    home = f"{rig.root}/absent/{next(COUNT)}" if home == "absent" else home
+    home = f"{rig.root}/odd-{next(COUNT)}" if home == "absent" else home
     env = {"PATH": "/usr/bin:/bin", "HOME": home}
 
     said = rig.zdo("kiss", "--json", "fable", "x", whole_env=env, cwd=cwd)
@@ -625,7 +625,8 @@ def test_a_state_folder_that_cannot_be_trusted_is_73(rig, odd_state, how):
     door = rig.door()
     SPOIL[how](odd_state)
 
-    said = rig.zdo("kiss", "--json", "fable", "x", env={"ZDO_STATE_DIR": odd_state}, timeout=15)
+    env = {"ZDO_STATE_DIR": odd_state, "ZDO_CONFIG": f"{rig.root}/never-made"}
+    said = rig.zdo("kiss", "--json", T, "x", env=env, timeout=15)
 
     told = refused(rig, said, "spool-unwritable", 73, known=False)
     assert (True, [], []) == (odd_state in told["reason"], rig.runs(), door.calls())

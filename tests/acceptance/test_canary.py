@@ -17,7 +17,6 @@ from tests.acceptance.saying import (
     open_gate,
     refused,
     shell_claude,
-    story,
     wait_for,
 )
 
@@ -127,7 +126,6 @@ def test_before_the_write_the_line_is_in_spool_and_permit_alone(rig):
     ("script", "behaviour"),
     [
         ({"accept": "hold"}, {}),
-        ({"accept": "refuse"}, {}),
         ({"accept": "bare"}, {"outcome": "empty"}),
         ({}, {"hook": "none"}),
         ({}, {"hook": "none", "outcome": "unknown-postbox"}),
@@ -141,11 +139,11 @@ def test_no_failure_says_the_line(rig, script, behaviour):
 
     said = rig.zdo("kiss", "--json", "fable", "-", stdin=CANARY)
     own = said.json["delivery_id"]
-    shown = [rig.zdo(*words) for words in (("show", own), ("verify", own), ("sessions",))]
+    shown = [rig.zdo("show", own), rig.zdo("show", "--json", own)]
 
     assert said.exit
     assert CANARY not in "".join(each.out + each.err for each in (said, *shown))
-    assert CANARY not in str(story(rig, own)) + str(rig.log())
+    assert CANARY not in str(rig.log())
     allowed = ("state/zdo.db", "state/attempts/", "home/.claude/projects/")
     assert [] == [path for path in where(rig) if not path.startswith(allowed)]
 

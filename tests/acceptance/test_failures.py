@@ -39,46 +39,25 @@ HISTORIES: list[tuple[int, dict[str, Any], dict[str, Any], str, int, str, int]] 
     (1, {"outcome": "success"} | MUTE, QUIET, "wrapper-not-run", 76, "none", 0),
     (7, {"outcome": "success"}, {"surface_after": None}, "delivered-start", 0, "enqueued", 1),
     (10, {"outcome": "success"}, {"accept": "refuse"}, "door-refused", 77, "written", 1),
-    (10, {"outcome": "success"}, {"accept": "dropped"}, "door-dropped", 75, "written", 1),
-    (13, {"kill": [9, "before"]}, {}, "carrier-exit", 76, "none", 0),
-    (13, {"kill": [9, "during"]}, {"eof_after": 0.1}, "surfaced", 0, "surfaced", 1),
-    (13, {"kill": [15, "during"]}, {"eof_after": 0.1}, "surfaced", 0, "surfaced", 1),
-    (13, {"kill": [9, "during"]}, QUIET | {"eof_after": 0.1}, "unknown", 3, "written", 1),
     (13, {"kill": [9, "after"]}, {}, "surfaced", 0, "surfaced", 1),
     (13, {"kill": [9, "after"]}, QUIET, "unknown", 3, "written", 1),
     # C: another session answers
     (34, {"outcome": "success", "session": T}, {}, "carrier-mismatch", 3, "surfaced", 1),
     (34, {"outcome": "success", "session": T} | MUTE, {}, "carrier-mismatch", 3, "none", 0),
-    (35, {"outcome": "success", "session": OTHER}, {}, "carrier-mismatch", 3, "surfaced", 1),
     # D: the carrier dribbles one byte at a time
     (50, {"trickle_s": 0.0005}, {}, "delivered-start", 0, "surfaced", 1),
     # E: exit, output, limits
-    (56, {"outcome": "max-turns"}, {}, "delivered-start", 0, "surfaced", 1),
     (56, {"outcome": "max-turns"} | MUTE, {}, "wrapper-not-run", 76, "none", 0),
-    (57, {"outcome": "max-turns-without-errors"}, {}, "delivered-start", 0, "surfaced", 1),
     (57, {"outcome": "max-turns-without-errors"} | MUTE, {}, "wrapper-not-run", 76, "none", 0),
-    (59, {"outcome": "over-the-cap"}, {}, "delivered-start", 0, "surfaced", 1),
     (61, {"outcome": "success", "shape": "usage-limit"} | MUTE, {}, "carrier-output", 76,
      "none", 0),
     (61, {"outcome": "success", "shape": "usage-limit", "exit": 1} | MUTE, {}, "carrier-exit", 76,
      "none", 0),
     (61, {"outcome": "success", "shape": "usage-limit", "exit": 1}, {}, "unknown", 3,
      "surfaced", 1),
-    (63, {"outcome": "success", "shape": "banner"}, {}, "delivered-start", 0, "surfaced", 1),
-    (63, {"outcome": "success", "shape": "bom"}, {}, "delivered-start", 0, "surfaced", 1),
-    (63, {"outcome": "success", "shape": "trailing"}, {}, "delivered-start", 0, "surfaced", 1),
-    (64, {"outcome": "success", "shape": "log-lines"}, {}, "delivered-start", 0, "surfaced", 1),
-    (64, {"outcome": "success", "shape": "halves"}, {}, "unknown", 3, "surfaced", 1),
     (65, {"outcome": "success", "shape": "half"}, QUIET, "unknown", 3, "written", 1),
     (65, {"outcome": "empty"}, QUIET, "unknown", 3, "written", 1),
-    (65, {"outcome": "empty"} | MUTE, {}, "carrier-output", 76, "none", 0),
-    (69, {"outcome": "api-401"} | MUTE, {}, "wrapper-not-run", 76, "none", 0),
     (73, {"kill": [15, "after"]}, QUIET, "unknown", 3, "written", 1),
-    (74, {"outcome": "in-use"} | MUTE, {}, "carrier-exit", 76, "none", 0),
-    (78, {"outcome": "unknown-option"} | MUTE, {}, "carrier-exit", 76, "none", 0),
-    (92, {"outcome": "success", "exit": 1}, {}, "delivered-start", 0, "surfaced", 1),
-    # H: bytes that are not UTF-8 on stdout
-    (122, {"outcome": "success", "shape": "not-utf8"}, {}, "delivered-start", 0, "surfaced", 1),
 ]  # fmt: skip
 
 
@@ -181,7 +160,7 @@ def test_8_failures_in_a_row_are_failures_in_a_row(rig):
     assert ([76] * 5, []) == (said, door.calls())
 
 
-@pytest.mark.parametrize("drop", ["messagingSocketPath", "sessionId", "pid", "procStart"])
+@pytest.mark.parametrize("drop", ["messagingSocketPath", "procStart"])
 def test_9_a_session_without_an_inbox_is_not_running(rig, drop):
     """9, 44: a row without a socket path, or without another part, is no target: 69."""
     rig.install_claude(outcome="success")
@@ -216,6 +195,24 @@ def test_12_a_file_that_vanishes_is_no_receipt(rig, gone, accept, name, status):
     assert ("surfaced" if name == "surfaced" else "none") == told["proof"]
 
 
+@pytest.mark.parametrize(
+    ("accept", "number", "name", "status"),
+    [("surface", 9, "surfaced", 0), ("surface", 15, "surfaced", 0), ("bare", 9, "unknown", 3)],
+)
+def test_13_a_carrier_that_dies_while_its_wrapper_writes(rig, accept, number, name, status):
+    """13, 73: handed over, then killed: the wrapper is heard out, the transcript decides."""
+    door = rig.door(accept=accept, eof_after=0.1)
+    intent = '"$ZDO_CARRIER_ATTEMPT/intent"'
+    wait = f"while [ ! -e {intent} ]; do sleep 0.01; done; kill -{number} $$"
+    shell_claude(rig, SHELL.replace("</dev/null >/dev/null", "</dev/null >/dev/null &") % wait)
+
+    said = rig.zdo("kiss", "--json", "fable", "x")
+
+    told = delivered(said, name) if status == 0 else refused(rig, said, name, status)
+    wanted = (-number, "surfaced" if status == 0 else "written", ["x"])
+    assert wanted == (told["carrier"]["exit"], told["proof"], door.lines())
+
+
 def test_36_three_rows_with_one_id(rig):
     """36: one dead and two alive: ambiguous; with one alive it is the one."""
     dead, first = rig.door(name="a"), rig.door(name="b")
@@ -229,7 +226,7 @@ def test_36_three_rows_with_one_id(rig):
     assert (first.pid, ["x"]) == (told["target"]["pid"], first.lines())
 
 
-@pytest.mark.parametrize("typed", ["a-1g", "a-1", "A-1e", "a-1e ", "a-1e*"])
+@pytest.mark.parametrize("typed", ["a-1g", "A-1e", "a-1e "])
 def test_42_a_near_name_is_never_chosen(rig, typed):
     """42: names that differ by one edit are suggested at most; nothing is started."""
     doors = [rig.door(name=n, session_id=s) for n, s in (("a-1e", T), ("a-1f", OTHER))]
@@ -337,10 +334,10 @@ def test_80_no_length_is_cut(rig, size):
     door = rig.door()
     line = ("0123456789" * 6554)[: size - 1] + "."
 
-    delivered(rig.zdo("kiss", "--json", "fable", line))
-    delivered(rig.zdo("kiss", "--json", "fable", "-", stdin=line))
+    given = {"stdin": line} if size % 2 else {}
+    delivered(rig.zdo("kiss", "--json", "fable", "-" if given else line, **given))
 
-    assert [line, line] == door.lines()
+    assert [line] == door.lines()
 
 
 def test_80_longer_ones_are_refused_whole(rig):
@@ -385,22 +382,23 @@ def test_85_no_text_is_a_command(rig):
     assert {"zdo knock"} == {run["argv"][-1].rpartition(" ")[0] for run in rig.runs()}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "CLAUDECODE", "CLAUDE_JOB_DIR", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID",
-        "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
-        "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_MODEL", "AI_AGENT", "NODE_OPTIONS", "PYTHONSTARTUP",
-    ],
+LEAKS = (
+    "CLAUDECODE", "CLAUDE_JOB_DIR", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PID",
+    "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN",
+    "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_MODEL", "AI_AGENT", "NODE_OPTIONS", "PYTHONSTARTUP",
 )  # fmt: skip
-def test_102_nothing_of_the_callers_session_leaks(rig, name):
+
+
+def test_102_nothing_of_the_callers_session_leaks(rig):
     """101, 102, 103: started from inside a session, the carrier inherits none of its marks."""
     rig.door()
+    marks = {name: f"leak-{name}" for name in LEAKS}
 
-    delivered(rig.zdo("kiss", "--json", "fable", "x", env={name: "leak"}))
+    told = delivered(rig.zdo("kiss", "--json", "fable", "x", env=marks))
 
     (run,) = rig.runs()
-    assert "leak" not in {value for key, value in run["env"].items() if "SENDER" not in key}
+    assert marks["CLAUDE_CODE_SESSION_ID"] == told["sender"]
+    assert {told["sender"]} == {value for value in run["env"].values() if "leak-" in value}
     assert {rig.env["HOME"], rig.env["PATH"], rig.claude_dir} <= set(run["env"].values())
 
 
@@ -421,7 +419,7 @@ def test_106_claude_config_dir_is_honoured_for_rows_and_transcripts(rig):
 
 @pytest.mark.parametrize(
     "cwd",
-    ["/nfs/home/u", "/a_b/c.d/e f/", "/" + "ä" * 60, "/" + "n" * 220, "/\N{GRINNING FACE}", "/"],
+    ["/nfs/home/u", "/a_b/c.d/e f/", "/" + "ä" * 60, "/" + "n" * 220],
 )
 def test_108_any_working_folder_of_the_target_is_found(rig, cwd):
     """108, 109: underscores, dots, blanks, Unicode, slashes, 200 characters: proof surfaced."""

@@ -204,12 +204,13 @@ def test_k08_the_frame_is_pinned_to_the_session(rig):
     assert door.token == call["auth"]
 
 
-def test_k08_a_target_cleared_at_the_very_door_has_not_read_the_line(rig):
+def test_k08_a_target_cleared_at_the_very_door_is_a_mismatch(rig):
     """K08, K09: cleared between look-up and write, the pin makes the door drop it; no proof."""
     door = rig.door(clear_to=OTHER)
 
     told = answered(rig.zdo("kiss", "--json", "fable", "x"))
 
+    assert ("door-mismatch", 3) == (told["class"], told["exit"])
     assert told["proof"] in ("none", "written")
     assert [["session-mismatch"]] == [call["fates"] for call in door.calls(1)]
 
@@ -299,11 +300,11 @@ def test_k10_each_notice_is_a_verdict_of_its_own(rig, script, name, status):
 
 
 def test_k10_a_held_line_that_is_approved_in_the_window_is_delivered(rig):
-    """K10: approval inside the settle window puts the line in; the transcript decides."""
+    """K10: approved inside the settle window it is `surfaced`, by the transcript."""
     rig.door(accept="hold", hold_then="delivered", hold_after=0.01)
     rig.configure(CONFIG.replace("settle_s = 0.05", "settle_s = 2"))
 
-    told = delivered(rig.zdo("kiss", "--json", "fable", "x"))
+    told = delivered(rig.zdo("kiss", "--json", "fable", "x"), "surfaced")
 
     assert "surfaced" == told["proof"]
 

@@ -55,6 +55,7 @@ def a_receipt(**changes: Any) -> Receipt:
         "transcript": None,
         "offset": 0,
         "surfaced": False,
+        "moved_to": None,
         "reply": None,
     }
     return Receipt(**(plain | changes))

@@ -117,7 +117,7 @@ FAULTS = (
         "no-second-look-at-the-status",
         "dispatch/kiss.py",
         "    gate(aim, if_idle=errand.order.if_idle)",
-        "    if errand.telling.result.attempt is None:\n        gate(aim, if_idle=errand.order.if_idle)",
+        "    if leased is None:\n        gate(aim, if_idle=errand.order.if_idle)",
         (_SESSIONS, "-k", "k15"),
     ),
     Fault(
@@ -172,8 +172,8 @@ FAULTS = (
     Fault(
         "claim-a-mode",
         "carrier/door.py",
-        '        "message": {"role": "user", "content": envelope.line},',
-        '        "message": {"role": "user", "content": \'<m from-mode="bypass">\' + envelope.line},',
+        '"content": envelope.line},',
+        '"content": \'<m from-mode="bypass">\' + envelope.line},',
         (_DOOR, "-k", "k10 or k08"),
     ),
     Fault(

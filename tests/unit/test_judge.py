@@ -130,6 +130,7 @@ HISTORIES = {
         {"receipt": a_receipt(notices=told("held", "delivered")), "proof": SURFACED},
         "surfaced",
     ),
+    "another session since": ({"receipt": a_receipt(moved_to=P)}, "door-mismatch"),
     # How far the door got.
     "no end of file": ({"receipt": a_receipt(eof=False, detail="EPIPE")}, "unknown"),
     "no end of file, surfaced": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 
@@ -35,64 +36,68 @@ class Breaking(io.StringIO):
         raise self.error
 
 
-@pytest.fixture
-def streams():
-    """Put in other streams; the true ones are back afterwards."""
+@contextlib.contextmanager
+def streams(stdout, stderr):
+    """The two streams in place of the true ones."""
     before = sys.stdout, sys.stderr
-    yield
-    sys.stdout.close()
-    sys.stdout, sys.stderr = before
+    sys.stdout, sys.stderr = stdout, stderr
+    try:
+        yield
+    finally:
+        if sys.stdout is not stdout:
+            sys.stdout.close()
+        sys.stdout, sys.stderr = before
 
 
-@pytest.mark.usefixtures("streams")
 @pytest.mark.parametrize("at_write", [True, False])
 @pytest.mark.parametrize(
     ("error", "status", "told"),
     [
         (BrokenPipeError(), 0, ""),
-        (
-            OSError(28, "No space left on device"),
-            74,
-            LOST.format("No space left on device"),
-        ),
-        (
-            ValueError("closed"),
-            74,
-            LOST.format("closed"),
-        ),
+        (OSError(28, "No space left on device"), 74, LOST.format("No space left on device")),
+        (ValueError("closed"), 74, LOST.format("closed")),
     ],
 )
 def test_lost_output_is_told_once(error, status, told, at_write):
     """A reader that has gone is no failure; a full disk is one, told on stderr."""
-    sys.stdout, sys.stderr = Breaking(error, at_write=at_write), io.StringIO()
-    statuses = [speech.speak(["x"]), speech.flush()]
+    stderr = io.StringIO()
+    with streams(Breaking(error, at_write=at_write), stderr):
+        statuses = [speech.speak(["x"]), speech.speak([])]
 
     assert [status, 0] == statuses
-    assert told == sys.stderr.getvalue()
+    assert told == stderr.getvalue()
 
 
-@pytest.mark.usefixtures("streams")
+def test_a_second_line_on_stderr_is_not_said():
+    """A failure is one line, also when its JSON is lost."""
+    stderr = io.StringIO()
+    with streams(Breaking(OSError(28, "full")), stderr):
+        assert speech.speak(["x"], quietly=True) == 74
+
+    assert stderr.getvalue() == ""
+
+
 def test_what_a_terminal_cannot_spell_is_written_out():
     """An ASCII locale never makes a command fail."""
-    sys.stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    with streams(stdout, io.StringIO()):
+        assert speech.speak(["é\ud800"]) == 0
 
-    assert speech.speak(["é\ud800"]) == 0
-    assert sys.stdout.buffer.getvalue() == b"\\xe9\\ud800\n"
+    assert stdout.buffer.getvalue() == b"\\xe9\\ud800\n"
 
 
-@pytest.mark.usefixtures("streams")
 def test_a_stream_without_an_encoding_gets_ascii():
     """As StringIO is one."""
-    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
-    speech.complain("é")
+    stderr = io.StringIO()
+    with streams(io.StringIO(), stderr):
+        speech.complain("é")
 
-    assert sys.stderr.getvalue() == "\\xe9\n"
+    assert stderr.getvalue() == "\\xe9\n"
 
 
-@pytest.mark.usefixtures("streams")
 def test_a_stderr_that_takes_nothing_is_no_failure():
     """There is nobody left to tell."""
-    sys.stdout, sys.stderr = io.StringIO(), Breaking(OSError(28, "full"))
-    speech.complain("x")
+    with streams(io.StringIO(), Breaking(OSError(28, "full"))):
+        speech.complain("x")
 
-    assert sys.stderr.at_write
+        assert speech.speak([]) == 0
