@@ -14,7 +14,6 @@ from tests.acceptance.saying import (
     GATED,
     OTHER,
     SHELL,
-    answered,
     at_gate,
     complained,
     delivered,
@@ -204,13 +203,12 @@ def test_k08_the_frame_is_pinned_to_the_session(rig):
     assert door.token == call["auth"]
 
 
-def test_k08_a_target_cleared_at_the_very_door_is_a_mismatch(rig):
-    """K08, K09: cleared between look-up and write, the pin makes the door drop it; no proof."""
+def test_k08_a_target_cleared_at_the_very_door_has_not_read_the_line(rig):
+    """K08, K09: cleared between look-up and write, the pin makes the door drop it: 3, no proof."""
     door = rig.door(clear_to=OTHER)
 
-    told = answered(rig.zdo("kiss", "--json", "fable", "x"))
+    told = refused(rig, rig.zdo("kiss", "--json", "fable", "x"), "door-mismatch", 3)
 
-    assert ("door-mismatch", 3) == (told["class"], told["exit"])
     assert told["proof"] in ("none", "written")
     assert [["session-mismatch"]] == [call["fates"] for call in door.calls(1)]
 
@@ -242,7 +240,8 @@ def test_k09_verify_raises_only_by_the_targets_own_row(rig):
     postbox.queue("enqueue", content="the line")
     postbox.surface("the line", peer(msg_id))
     target.surface("the line", peer(OTHER))
-    target.surface(f"the line {msg_id}", {"kind": "human"})
+    target.surface(f"the line {msg_id}", peer(OTHER))
+    target.surface(f"the line {msg_id}", {"kind": "human", "msg_id": msg_id})
 
     before = delivered(rig.zdo("verify", "--json", own))
     target.surface("the line", peer(msg_id))
