@@ -174,6 +174,8 @@ def _untouched(evidence: Evidence) -> tuple[str, str]:
 def _ending(evidence: Evidence) -> str:
     run, report = evidence.run, evidence.report
     words = _last_words(run.stderr)
+    if run.exit is None and not run.timed_out:
+        return f"how the carrier ended is not on record{words}"
     how = "was ended" if run.timed_out else f"ended with {run.exit}"
     output = "" if isinstance(report, Report) else f", output unreadable ({report.why})"
     return f"the carrier {how}{output}{words}"

@@ -64,7 +64,13 @@ _ROWS = (
     Verdict("ticket-unbound", NONE, 67, "refused", "name the session: zdo sessions"),
     Verdict("target-not-running", QUEUE, 69, "refused", "start the session, then repeat"),
     Verdict("carrier-spawn", QUEUE, 69, "refused", "install claude, or set claude_bin"),
-    Verdict("expired", FAILED, 69, "refused", "nobody approved it in time; repeat if still true"),
+    Verdict(
+        "expired",
+        FAILED,
+        69,
+        "refused",
+        "nobody approved it in time; if still true, repeat it under a key of its own",
+    ),
     Verdict("internal", OPEN, 70, "unknown", "report a bug with this sentence"),
     Verdict("spool-unwritable", NONE, 73, "refused", "free the disk or mend the state folder"),
     Verdict(

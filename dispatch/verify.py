@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S = 0.05
 
+# The target's transcript cannot tell which session a carrier drove.
+_ABOUT_THE_CARRIER = ("carrier-mismatch",)
+
 
 def verify(delivery: str, house: House) -> Result:
     """The verdict on *delivery* as the target's transcript shows it now.
@@ -88,10 +91,9 @@ def _look_again(database: Database, last: Event, house: House) -> Result:
     if evidence.get("offset") is None and proof != SURFACED:
         # Without the offset an older line of the same text cannot be told apart.
         proof = NONE
-    if proof == SURFACED:
-        found = replace(result, verdict=TABLE["surfaced"], proof=proof, reason=None)
-    else:
-        found = replace(result, proof=_stronger(result.proof, proof))
+    found = replace(result, proof=_stronger(result.proof, proof))
+    if proof == SURFACED and result.verdict.name not in _ABOUT_THE_CARRIER:
+        found = replace(found, verdict=TABLE["surfaced"], reason=None)
     if found != result:
         keep.settle_doubt(database, found, evidence, house.clock.now())
     post.forget_if_settled(found, house)

@@ -58,7 +58,7 @@ class StateUnsafe(RegistryError):
 
 
 class RegistryUnreadable(RegistryError):
-    """The folder of running sessions exists and cannot be listed."""
+    """The running sessions cannot be read now, so nobody can be called ended."""
 
     def __init__(self, path: str, why: str):
         self.path, self.why = path, why

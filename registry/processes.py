@@ -53,8 +53,8 @@ class Processes:
 def _start_by_proc(path: str) -> str | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None  # not there, or hidden from us; anything else is no answer
     try:
         stat = os.read(fd, _STAT_BYTES)
     except OSError:

@@ -6,6 +6,7 @@ promised: that a session still runs a moment later; the door asks again.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -39,6 +40,8 @@ _KEY_LIMIT = 1 << 12
 # Rows are rewritten in place (CONTRACT e): a half one of a living process is read again.
 _LOOKS, _REWRITE_S = 4, 0.005
 _CONNECT_S = 1.0
+# Not the row's fault: to skip it would be to call a running session ended.
+_OURS_TO_MEND = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _CLOCK = Clock()
 
 
@@ -58,16 +61,20 @@ def rows_with(
     """
     folder = claude_dir + "/sessions"
     rows, skipped = [], []
-    for file, plain in _row_files(folder):
-        if needles and not _alive(pid_of(file), processes):
-            continue
-        found: Row | Skipped | None = Skipped(file, "not-a-file", pid_of(file))
-        if plain:
-            found = _examine(f"{folder}/{file}", needles, processes, clock)
-        if isinstance(found, Row):
-            rows.append(found)
-        elif found is not None:
-            skipped.append(found)
+    try:
+        for file, plain in _row_files(folder):
+            if needles and not _alive(pid_of(file), processes):
+                continue
+            found: Row | Skipped | None = Skipped(file, "not-a-file", pid_of(file))
+            if plain:
+                found = _examine(f"{folder}/{file}", needles, processes, clock)
+            if isinstance(found, Row):
+                rows.append(found)
+            elif found is not None:
+                skipped.append(found)
+    except OSError as error:
+        # Out of descriptors or memory: to go on would call running sessions ended.
+        raise RegistryUnreadable(folder, error.strerror or str(error)) from error
     rows.sort(key=lambda row: row.pid)
     skipped.sort(key=lambda skip: (skip.pid or 0, skip.file))
     return Listing(tuple(rows), tuple(skipped))
@@ -163,7 +170,9 @@ def _look(path: str, needles: tuple[bytes, ...]) -> Row | Skipped | None:
         content = read_plain(path, _ROW_LIMIT)
     except Unreadable:
         return Skipped(file, "too-large", pid_of(file))
-    except OSError:
+    except OSError as error:
+        if error.errno in _OURS_TO_MEND:
+            raise
         return Skipped(file, "unreadable", pid_of(file))
     # A half row may lack the needle only because its end is not written yet.
     whole = content.endswith((b"}", b"}\n"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from typing import Annotated
 
 import typer
@@ -11,6 +13,7 @@ from dispatch.cli import commands, views
 from dispatch.cli.options import KISS, SENDER_HELP, KissArgs
 from dispatch.cli.speech import speak
 
+_HELP_WORDS = {"-h", "--help", "--show-completion", "--install-completion"}
 _HELP = {option.flag: option.help for option in KISS}
 
 app = typer.Typer(
@@ -123,8 +126,17 @@ def show(delivery: Delivery, *, json: Json = False) -> None:
 
 def run(argv: list[str]) -> int:
     """The exit status of *argv*; Typer's complaints become Usage."""
+    page = _Page()
+    # Typer prints its help by itself, and would meet a full or closed stdout in its own way.
+    shown = contextlib.redirect_stdout(page) if _HELP_WORDS & {*argv} else contextlib.nullcontext()
     try:
-        status = app(argv, prog_name="zdo", standalone_mode=False)
+        with shown:
+            status = app(argv, prog_name="zdo", standalone_mode=False)
     except typer.TyperException as error:
         raise commands.Usage(error.format_message().rstrip(".")) from error
-    return status if isinstance(status, int) else 0
+    lost = speak(page.getvalue().splitlines())
+    return (status if isinstance(status, int) else 0) or lost
+
+
+class _Page(io.StringIO):
+    encoding = "utf-8"

@@ -149,3 +149,12 @@ def test_no_descriptor_below_three_is_left_open_to_chance(tmp_path):
     )
 
     assert int(out.read_text(encoding="ascii")) > 2
+
+
+@pytest.mark.parametrize("words", ["--help", "kiss --help", "kiss x y -h"])
+@pytest.mark.parametrize(("redirected", "status", "lines"), [(">/dev/full", 74, 1), ("", 0, 0)])
+def test_help_is_said_like_everything_else(home, words, redirected, status, lines):
+    """A full disk is one line and 74, also for what Typer prints."""
+    ended = zdo(home, words, redirected)
+
+    assert (status, lines) == (ended.returncode, ended.stderr.count("\n")), ended.stderr

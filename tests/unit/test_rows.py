@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import socket
 import threading
 import time
@@ -487,3 +489,16 @@ def test_what_only_equals_a_pid_or_a_path_is_none(pid: str, path: str, reason: s
 
     assert isinstance(found, Skipped)
     assert reason == found.reason
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_trouble_of_our_own_is_no_ended_session(registry: FakeRegistry, number: int) -> None:
+    """Out of descriptors, nobody can be called ended: the reading fails as a whole."""
+
+    class Starved(Processes):
+        def start_token(self, _pid: int) -> str | None:
+            raise OSError(number, os.strerror(number))
+
+    registry.add()
+    with pytest.raises(RegistryUnreadable, match=re.escape(os.strerror(number))):
+        read_rows(registry.claude_dir, Starved())

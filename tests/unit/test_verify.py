@@ -17,7 +17,7 @@ from registry.clock import Clock
 from registry.locks import take_lease
 from registry.record import replace
 from tests.fakes.envelopes import DELIVERY, P, a_receipt, an_envelope
-from tests.fakes.evidence import NONCE, OTHER, StoppedClock, a_run, an_evidence
+from tests.fakes.evidence import NONCE, OTHER, StoppedClock, a_report, a_run, an_evidence
 from tests.fakes.household import LINE, Household, a_draft, asked, conclude
 
 TEXT = LINE.decode()
@@ -84,6 +84,20 @@ def test_an_open_line_is_settled_by_the_transcript(home):
 
     assert verify.verify(DELIVERY, home.house()).verdict.name == "surfaced"
     assert state(home) == spool.DELIVERED
+
+
+def test_a_doubt_about_the_carrier_is_not_the_transcripts_to_settle(home):
+    """The line is in, and still nobody knows which session was driven: 3, with the proof."""
+    transcript = home.transcript()
+    home.judged(receipt=receipt_at(transcript), report=a_report(session_id=OTHER))
+    transcript.surface(DELIVERY)
+
+    found = verify.verify(DELIVERY, home.house())
+
+    assert ("carrier-mismatch", 3, SURFACED) == (
+        found.verdict.name, found.verdict.exit, found.proof
+    )  # fmt: skip
+    assert state(home) == spool.UNCERTAIN
 
 
 def test_nothing_new_writes_nothing(home):
