@@ -17,7 +17,7 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "not contract and not mutation"
+	$(BIN)/coverage run -m pytest -n auto -m "not contract and not mutation"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 

@@ -6,6 +6,8 @@ import errno
 import os
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -35,6 +37,7 @@ from tests.fakes.registry import DAMAGES, FakeRegistry, Strangers, write_row
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parents[1] / "golden" / "claude-code-2.1.332"
 
 
@@ -502,3 +505,24 @@ def test_trouble_of_our_own_is_no_ended_session(registry: FakeRegistry, number: 
     registry.add()
     with pytest.raises(RegistryUnreadable, match=re.escape(os.strerror(number))):
         read_rows(registry.claude_dir, Starved())
+
+
+def test_a_row_that_only_we_cannot_open_is_not_skipped(registry: FakeRegistry) -> None:
+    """With no descriptor left for the row, its session runs all the same."""
+    registry.add()
+    code = (
+        "import resource, sys\n"
+        "from registry.errors import RegistryUnreadable\n"
+        "from registry.processes import Processes\n"
+        "from registry.rows import read_rows\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\n"
+        "try:\n"
+        f"    print(read_rows({registry.claude_dir!r}, Processes()))\n"
+        "except RegistryUnreadable as error:\n"
+        "    print(error.why)\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert os.strerror(errno.EMFILE) == said.stdout.strip()

@@ -237,9 +237,17 @@ def test_a_row_in_other_letters_is_found(target: FakeDoor) -> None:
     assert find_row(envelope_for(target), Processes()).pid == target.pid
 
 
-@pytest.mark.parametrize("trouble", [OSError, RuntimeError, KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize(
+    ("trouble", "told"),
+    [
+        (OSError, "RegistryUnreadable"),
+        (RuntimeError, "RuntimeError"),
+        (KeyboardInterrupt, "KeyboardInterrupt"),
+        (MemoryError, "MemoryError"),
+    ],
+)
 def test_any_trouble_before_the_door_leaves_it_untouched(
-    target: FakeDoor, trouble: type[BaseException]
+    target: FakeDoor, trouble: type[BaseException], told: str
 ) -> None:
     """Nothing was written, so the receipt can say so; it never quotes the error."""
 
@@ -252,7 +260,7 @@ def test_any_trouble_before_the_door_leaves_it_untouched(
     receipt = visit(envelope_for(target), Broken(), paper, AT)
 
     assert (receipt.wrote, receipt.found) == (False, "wrapper-trouble")
-    assert receipt.detail == trouble.__name__
+    assert receipt.detail == told
     assert paper.visits == []
 
 
