@@ -9,6 +9,7 @@ import os
 
 from carrier import proof
 from carrier.argv import settings
+from carrier.errors import AttemptExists
 from carrier.proof import Receipt
 from carrier.report import parse_report
 from carrier.run import run_carrier
@@ -88,12 +89,14 @@ def is_ours(receipt: Receipt, envelope: Envelope) -> bool:
 
 
 def prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
-    """Everything that the carrier needs is on disk, the permit last.
+    """Everything that the carrier needs is on disk in a new folder, the permit last.
 
     Killed before the permit is out, nothing can happen to the door.
     """
-    if not os.path.isdir(attempt_dir):
+    try:
         os.mkdir(attempt_dir, 0o700)
+    except FileExistsError:
+        raise AttemptExists(attempt_dir) from None
     timeout_s = int(envelope.wrapper_s) + _HOOK_MARGIN_S
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(f"{attempt_dir}/{proof.SETTINGS}", flags, 0o600)

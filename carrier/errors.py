@@ -39,6 +39,14 @@ class NestedKiss(CarrierError):
         super().__init__(f"this process already runs under a carrier (for target {target})")
 
 
+class AttemptExists(CarrierError):
+    """The attempt's folder is already there: somebody tried this before, nobody knows how far."""
+
+    def __init__(self, folder: str):
+        self.folder = folder
+        super().__init__(f"{folder} is left from an attempt that the journal does not know")
+
+
 class EnvelopeTorn(CarrierError):
     """Bytes that are not exactly one envelope."""
 

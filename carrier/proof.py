@@ -1,8 +1,7 @@
 """Permit, intent and receipt: who may touch the door, who did, and what came of it.
 
-The permit is one file.  The wrapper renames it into the intent, the dispatcher
-unlinks it, and the file system lets exactly one of them win (ARCHITECTURE,
-"The permit is the hinge").
+The permit is one file.  The wrapper renames it into the intent, keeper and
+dispatcher rename it into a withdrawn one, and the file system lets exactly one win.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from registry.record import Record, fields
 SETTINGS = "settings.json"
 PERMIT = "permit"
 INTENT = "intent"
+WITHDRAWN = "withdrawn"
 RECEIPT = "receipt.json"
 RUN = "run.json"
 STDOUT = "stdout"
@@ -92,29 +92,20 @@ def take(attempt_dir: str) -> Envelope | None:
 
 
 def withdraw(attempt_dir: str) -> bool:
-    """True when the door is untouched by this attempt and will stay so for ever.
+    """Whether the door is untouched by this attempt, and will stay so for ever.
 
-    False when the permit was taken, and also when nobody can tell.  Killed in the
-    middle, the permit stands or is gone; asking again gives the final answer.
+    True only with the withdrawn permit in hand: a folder that lost its files says
+    nothing.  Killed in the middle, the permit stands or is withdrawn; asking again
+    gives the final answer.
     """
     try:
-        os.unlink(f"{attempt_dir}/{PERMIT}")
+        os.rename(f"{attempt_dir}/{PERMIT}", f"{attempt_dir}/{WITHDRAWN}")
     except FileNotFoundError:
         pass
     except OSError:
         return False
-    return not intent_taken(attempt_dir)
-
-
-def intent_taken(attempt_dir: str) -> bool:
-    """Did a wrapper take the permit?  An unreadable folder counts as yes."""
-    try:
-        os.lstat(f"{attempt_dir}/{INTENT}")
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return True
+    taken = os.path.lexists(f"{attempt_dir}/{INTENT}")
+    return os.path.lexists(f"{attempt_dir}/{WITHDRAWN}") and not taken
 
 
 def leave_receipt(attempt_dir: str, receipt: Receipt) -> None:

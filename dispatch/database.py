@@ -12,6 +12,7 @@ import sqlite3
 from contextlib import contextmanager
 
 from dispatch.errors import DispatchError
+from registry.clock import Clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x7A646F31  # "zdo1"
 SCHEMA_VERSION = 1
 
+# How long a kiss waits for another writer, who needs a millisecond.
+PATIENCE_S = 10
+_POLL_S = 0.002
+_CLOCK = Clock()
+
+_PLAIN = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 _PRAGMAS = (
     "PRAGMA journal_mode=PERSIST",
     "PRAGMA synchronous=EXTRA",
     "PRAGMA fullfsync=ON",
-    "PRAGMA busy_timeout=10000",
+    f"PRAGMA busy_timeout={PATIENCE_S * 1000}",
     "PRAGMA trusted_schema=OFF",
     "PRAGMA foreign_keys=ON",
 )
@@ -71,13 +79,12 @@ class DatabaseUnusable(DispatchError):
 class Database:
     """An open file; one per process, never shared across a fork."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, clock: Clock = _CLOCK):
         """Open or make the file at *path*, in a folder that exists and is ours."""
-        self.path = path
+        self.path, self._clock = path, clock
         with _told(path):
             # SQLite makes the file by the umask; it holds lines, so 0600 it is.
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            os.close(os.open(path, flags, 0o600))
+            os.close(os.open(path, _PLAIN, 0o600))
             self._link = sqlite3.connect(path, isolation_level=None)
             for pragma in _PRAGMAS:
                 self._link.execute(pragma)
@@ -112,10 +119,9 @@ class Database:
         writers for seconds.  Killed in the middle, the next opener rolls back.
         """
         with _told(self.path):
-            folder = os.path.dirname(self.path)
-            lock = os.open(folder + "/spool.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(os.path.dirname(self.path) + "/spool.lock", _PLAIN, 0o600)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                self._wait_for(lock)
                 self._link.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._link
@@ -125,6 +131,17 @@ class Database:
                 self._link.commit()
             finally:
                 os.close(lock)
+
+    def _wait_for(self, lock: int) -> None:
+        until = self._clock.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self._clock.monotonic() >= until:
+                    why = f"another process has been writing it for {PATIENCE_S} s"
+                    raise DatabaseUnusable(self.path, why) from None
+                self._clock.sleep(_POLL_S)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -141,7 +158,7 @@ class Database:
 def _told(path: str) -> Iterator[None]:
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise DatabaseUnusable(path, str(error)) from error
     except OSError as error:
         raise DatabaseUnusable(path, error.strerror or str(error)) from error

@@ -47,14 +47,6 @@ class SpoolUnwritable(DispatchError):
         super().__init__(f"the line cannot be kept: {why}")
 
 
-class ClaimLost(DispatchError):
-    """Somebody judged this delivery while we waited for the postbox; nothing was started."""
-
-    def __init__(self, delivery: str):
-        self.delivery = delivery
-        super().__init__(f"delivery {delivery} was judged by another process meanwhile")
-
-
 class JournalUnwritable(DispatchError):
     """The outcome could not be kept; *found* is the class it would have had."""
 

@@ -6,7 +6,7 @@ import contextlib
 
 from dispatch import journal, spool
 from dispatch.database import Database, DatabaseUnusable
-from dispatch.errors import JournalUnwritable, SpoolUnwritable
+from dispatch.errors import JournalUnwritable
 from dispatch.result import as_json
 from registry.errors import StateUnsafe
 from registry.home import open_state
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
 
 def open_database(house: House) -> Database:
-    """The database of *house*, its folder made or checked, or SpoolUnwritable."""
-    try:
-        open_state(house.places)
-        return Database(house.places.database)
-    except (StateUnsafe, DatabaseUnusable) as error:
-        raise SpoolUnwritable(str(error)) from error
+    """The database of *house*, its folder made or checked; StateUnsafe or DatabaseUnusable."""
+    open_state(house.places)
+    return Database(house.places.database)
 
 
 def accept(database: Database, draft: Draft, result: Result, nonce: str, now: float) -> int | Kept:
@@ -35,21 +32,21 @@ def accept(database: Database, draft: Draft, result: Result, nonce: str, now: fl
 
     On disk when it returns; killed before, nothing was accepted and nothing started.
     """
-    try:
-        with database.writing() as link:
-            claim = spool.accept(link, draft, now)
-            if isinstance(claim, int):
-                body = {"nonce": nonce, "attempt": claim, "result": as_json(result)}
-                journal.add(link, draft.key, journal.ACCEPTED, body, now)
-            return claim
-    except DatabaseUnusable as error:
-        raise SpoolUnwritable(str(error)) from error
+    with database.writing() as link:
+        claim = spool.accept(link, draft, now)
+        if isinstance(claim, int):
+            body = {"nonce": nonce, "attempt": claim, "result": as_json(result)}
+            journal.add(link, draft.key, journal.ACCEPTED, body, now)
+        return claim
 
 
-def still_claimed(database: Database, draft: Draft) -> bool:
-    """Whether *draft* is still its owner's to deliver; asked under the lease, before the permit."""
+def find(database: Database, draft: Draft) -> Kept | None:
+    """The line that already has the key of *draft*; KeyConflict when it is another one."""
     with database.reading() as link:
-        return spool.holds(link, draft.key, draft.owner)
+        known = spool.find(link, draft.key)
+    if known is not None:
+        spool.refuse_conflict(known, draft)
+    return known
 
 
 def settle(
@@ -78,7 +75,7 @@ def settle_doubt(database: Database, result: Result, evidence: dict[str, Any], n
 
 def refuse(house: House, result: Result, owner: str, now: float) -> None:
     """Record a refusal.  Where that cannot be written, the refusal itself still stands."""
-    with contextlib.suppress(SpoolUnwritable, DatabaseUnusable):
+    with contextlib.suppress(StateUnsafe, DatabaseUnusable):
         database = open_database(house)
         with contextlib.closing(database), database.writing() as link:
             # A refusal after the line was accepted is that line's verdict.

@@ -6,18 +6,19 @@ bound again under the lease, because the world may change while we wait.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 
 from carrier.errors import CarrierError, CarrierUnbound, NestedKiss
 from dispatch import keep, post
 from dispatch.aim import gate, refuse_live_postbox, take_aim
-from dispatch.errors import ClaimLost, DispatchError, JournalUnwritable
+from dispatch.errors import DispatchError, JournalUnwritable
 from dispatch.judge import class_of_error
 from dispatch.result import LineFacts, Result
 from dispatch.spool import Draft
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
-from dispatch.verify import await_surface, present_verdict
+from dispatch.verify import await_surface, judge_orphan, present_verdict
 from registry.errors import RegistryError, StateUnsafe
 from registry.ids import key_to_msg_id, new_uuid
 from registry.locks import still_ours, take_lease
@@ -28,10 +29,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from carrier.attempt import Evidence
     from dispatch.aim import Aim
     from dispatch.database import Database
     from dispatch.house import House
+    from dispatch.spool import Kept
+    from registry.locks import Lease
     from registry.targets import Config
 
 NESTED = "ZDO_CARRIER_DOOR_TARGET"
@@ -61,6 +63,13 @@ class Errand(Record):
     telling: Telling
     owner: str  # the claim token of this process
     nonce: str  # what this attempt's receipt must carry
+
+
+class Leased(Record):
+    """Who is meant and carries, and the right to let the carrier run."""
+
+    aim: Aim
+    lease: Lease
 
 
 def kiss(order: Order, house: House) -> Result:
@@ -121,19 +130,19 @@ def _kiss(errand: Errand) -> Result:
     if order.dry_run:
         parcel = post.pack(aim, config, house, telling.result)
         return telling.add(verdict=TABLE["dry-run"], plan=post.plan_of(parcel))
-    database = keep.open_database(house)
-    try:
-        draft = Draft(
-            key=str(telling.result.delivery_id),
-            digest=digest.digest(),
-            body=line,
-            station=config.station,
-            target=aim.target.id,
-            owner=errand.owner,
-        )
-        return _deliver(errand, config, database, draft)
-    finally:
-        database.close()
+    draft = Draft(
+        key=str(telling.result.delivery_id),
+        digest=digest.digest(),
+        body=line,
+        station=config.station,
+        target=aim.target.id,
+        owner=errand.owner,
+    )
+    with contextlib.closing(keep.open_database(house)) as database:
+        result = _deliver(errand, config, database, draft)
+        if order.until_surfaced:
+            return await_surface(database, result, house, order.wait_s)
+        return result
 
 
 def _aim(errand: Errand, config: Config, leased: str | None = None) -> Aim:
@@ -149,52 +158,48 @@ def _aim(errand: Errand, config: Config, leased: str | None = None) -> Aim:
 
 
 def _deliver(errand: Errand, config: Config, database: Database, draft: Draft) -> Result:
-    telling, clock = errand.telling, errand.house.clock
-    claim = keep.accept(database, draft, telling.result, errand.nonce, clock.now())
-    if isinstance(claim, int):
+    """The verdict on *draft*: the one it has already, or that of an attempt under the lease."""
+    house, telling = errand.house, errand.telling
+    known = keep.find(database, draft)
+    if known is not None and known.is_settled:
+        return present_verdict(database, telling.result)
+    postbox = str(telling.result.carrier.session_id)
+    patience = errand.order.lock_timeout_s
+    lease = take_lease(house.places.locks, postbox, timeout_s=patience, clock=house.clock)
+    with contextlib.closing(lease):
+        aim = _aim(errand, config, leased=postbox)
+        claim = _claim(errand, database, draft)
+        if not isinstance(claim, int):
+            return present_verdict(database, telling.result)
         telling.add(attempt=claim)
-        result = _attempt(errand, config, database, draft)
-    else:
-        result = present_verdict(database, telling.result)
-    if errand.order.until_surfaced:
-        return await_surface(database, result, errand.house, errand.order.wait_s)
-    return result
+        return _attempt(errand, config, database, draft, Leased(aim, lease))
 
 
-def _attempt(errand: Errand, config: Config, database: Database, draft: Draft) -> Result:
-    """The verdict of one attempt, settled."""
-    telling, clock = errand.telling, errand.house.clock
-    aim, evidence = _under_lease(errand, config, database, draft)
-    result = post.conclude(telling.result, evidence, aim.binding, errand.nonce)
+def _claim(errand: Errand, database: Database, draft: Draft) -> int | Kept:
+    """The number of our attempt; before it, what a dead owner of the line left is judged."""
+    house, result = errand.house, errand.telling.result
+    claim = keep.accept(database, draft, result, errand.nonce, house.clock.now())
+    if isinstance(claim, int) or claim.is_settled:
+        return claim
+    judge_orphan(database, draft.key, str(result.carrier.session_id), house)
+    return keep.accept(database, draft, result, errand.nonce, house.clock.now())
+
+
+def _attempt(
+    errand: Errand, config: Config, database: Database, draft: Draft, leased: Leased
+) -> Result:
+    """The verdict of one attempt, settled before the lease is let go."""
+    house, telling = errand.house, errand.telling
+    envelope = post.envelope_of(telling.result, config, draft.body, errand.nonce)
+    parcel = post.pack(leased.aim, config, house, telling.result)
+    post.lay_out(parcel, envelope)
+    if not still_ours(leased.lease):
+        raise StateUnsafe(leased.lease.path, "was replaced while we held it; nothing was started")
+    telling.started = True
+    evidence = post.post(parcel, envelope, leased.lease, config, house)
+    result = post.conclude(telling.result, evidence, leased.aim.binding, errand.nonce)
     telling.add(**fields(result))
     telling.concluded = True
-    keep.settle(database, result, post.evidence_facts(evidence), errand.owner, clock.now())
-    post.forget_if_settled(result, errand.house)
+    keep.settle(database, result, post.evidence_facts(evidence), errand.owner, house.clock.now())
+    post.forget_if_settled(result, house)
     return result
-
-
-def _under_lease(
-    errand: Errand, config: Config, database: Database, draft: Draft
-) -> tuple[Aim, Evidence]:
-    """Everything that happens under the lease on the postbox, and only there."""
-    house, telling = errand.house, errand.telling
-    postbox = str(telling.result.carrier.session_id)
-    lease = take_lease(
-        house.places.locks,
-        postbox,
-        timeout_s=errand.order.lock_timeout_s,
-        clock=house.clock,
-    )
-    try:
-        aim = _aim(errand, config, leased=postbox)
-        if not keep.still_claimed(database, draft):
-            raise ClaimLost(draft.key)
-        envelope = post.envelope_of(telling.result, config, draft.body, errand.nonce)
-        parcel = post.pack(aim, config, house, telling.result)
-        post.lay_out(parcel, envelope)
-        if not still_ours(lease):
-            raise StateUnsafe(lease.path, "was replaced while we held it; nothing was started")
-        telling.started = True
-        return aim, post.post(parcel, envelope, lease, config, house)
-    finally:
-        lease.close()

@@ -46,6 +46,16 @@ class Kept(Record):
     status: str
     attempts: int
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether its key has a verdict that stands: nobody is trying it, nobody may."""
+        return self.state != CLAIMED and not self.may_be_tried
+
+    @property
+    def may_be_tried(self) -> bool:
+        """Whether it provably never reached the door, and nobody is trying it."""
+        return (self.state, self.status) == (DEAD, _AGAIN)
+
 
 class Draft(Record):
     """A line that asks to be kept; *owner* is the claim token of the process that will try it."""
@@ -85,9 +95,8 @@ def accept(link: Connection, draft: Draft, now: float) -> int | Kept:
             ),
         )
         return 1
-    if (known.digest, known.target) != (draft.digest, draft.target):
-        raise KeyConflict(draft.key, known.target)
-    if (known.state, known.status) != (DEAD, _AGAIN):
+    refuse_conflict(known, draft)
+    if not known.may_be_tried:
         return known
     link.execute(
         "UPDATE line SET state = ?, attempts = attempts + 1, claimed_at = ?, owner = ?"
@@ -97,20 +106,18 @@ def accept(link: Connection, draft: Draft, now: float) -> int | Kept:
     return known.attempts - _FIRST_ATTEMPT + 1
 
 
+def refuse_conflict(known: Kept, draft: Draft) -> None:
+    """KeyConflict when *draft* is not the line that *known* is."""
+    if (known.digest, known.target) != (draft.digest, draft.target):
+        raise KeyConflict(draft.key, known.target)
+
+
 def find(link: Connection, key: str) -> Kept | None:
     """The line with *key*, or None."""
     row = link.execute(
         "SELECT key, digest, target, body, state, status, attempts FROM line WHERE key = ?", (key,)
     ).fetchone()
     return None if row is None else Kept(*row)
-
-
-def holds(link: Connection, key: str, owner: str) -> bool:
-    """Whether the line with *key* is still claimed by *owner*."""
-    found = link.execute(
-        "SELECT 1 FROM line WHERE key = ? AND owner = ? AND state = ?", (key, owner, CLAIMED)
-    )
-    return found.fetchone() is not None
 
 
 def settle(link: Connection, key: str, owner: str, fate: str, now: float) -> bool:

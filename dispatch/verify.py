@@ -68,14 +68,15 @@ def await_surface(database: Database, result: Result, house: House, wait_s: floa
         return result
     evidence = _evidence(last)
     follower = _follower(database, result, evidence, house)
-    until = house.clock.monotonic() + wait_s
+    began = house.clock.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         # Ctrl-C ends the patience, not the delivery, which stays what it is.
-        while follower.look() != SURFACED and house.clock.monotonic() < until:
+        while follower.look() != SURFACED and house.clock.monotonic() - began < wait_s:
             house.clock.sleep(_LOOK_EVERY_S)
     proof = follower.state
     name = "surfaced" if proof == SURFACED else "not-surfaced"
-    reason = None if proof == SURFACED else f"not in the model's input after {wait_s:g} s"
+    waited = house.clock.monotonic() - began
+    reason = None if proof == SURFACED else f"not in the model's input after {waited:.1f} s"
     found = replace(
         result, verdict=TABLE[name], proof=_stronger(result.proof, proof), reason=reason
     )
@@ -110,21 +111,28 @@ def _under_lease(database: Database, accepted: Event, house: House) -> Result:
     except LeaseBusy:
         return replace(result, reason="a carrier still holds the postbox; ask again later")
     with contextlib.closing(lease):
-        # Its dispatcher may have lived, and concluded while we took the lease.
-        if (last := _last_judged(story_of(database, accepted.delivery))) is not None:
-            return _look_again(database, last, house)
-        return _judge_orphan(database, accepted, result, house)
+        return judge_orphan(database, accepted.delivery, postbox, house)
 
 
-def _judge_orphan(database: Database, accepted: Event, result: Result, house: House) -> Result:
-    """The verdict that a dead dispatcher owes, from what its keeper and wrapper left."""
-    nonce = json.loads(accepted.body)["nonce"]
-    binding = Binding(str(result.target.session_id), str(result.carrier.session_id))
+def judge_orphan(database: Database, delivery: str, leased: str, house: House) -> Result:
+    """The verdict that a dead dispatcher owes, from what its keeper and wrapper left.
+
+    The lease on *leased* is ours, so nobody is delivering through it.  A delivery
+    that was concluded meanwhile is looked up again; one of another postbox is left.
+    """
+    events = story_of(database, delivery)
+    if (last := _last_judged(events)) is not None:
+        return _look_again(database, last, house)
+    accepted = next(e for e in reversed(events) if e.kind == journal.ACCEPTED)
+    body = json.loads(accepted.body)
+    result = replace(_kept_result(accepted), attempt=body["attempt"])
+    if result.carrier.session_id != leased:
+        return result
     folder = post.folder_of(house, result)
-    config = house.config()
-    envelope = post.envelope_of(result, config, _body(database, result), nonce)
+    envelope = post.envelope_of(result, house.config(), _body(database, result), body["nonce"])
     run = read_run(folder) or Run(None, False, None, b"", b"", 0)  # noqa: FBT003 - by position
     evidence = collect(envelope, run, folder)
+    binding = Binding(envelope.session_id, envelope.postbox)
     found = post.conclude(result, evidence, binding, envelope.nonce)
     keep.settle_doubt(database, found, post.evidence_facts(evidence), house.clock.now())
     post.forget_if_settled(found, house)
