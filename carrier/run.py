@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _OUTPUT_LIMIT = 4 << 20
 _POLL_S = 0.02
+_KEEPER_S = 10.0  # what a keeper needs beside deadline and wrapper: its graces, a loaded machine
 
 
 class Run(Record):
@@ -85,23 +86,69 @@ def carry_out(order: Order, clock: Clock, fork: Callable[[], int] = os.fork) -> 
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
         proof.withdraw(order.attempt_dir)
         return _run(spawn_error=f"no process for the keeper: {error.strerror}")
-    interrupted = False
-    while True:
-        try:
-            signal.pthread_sigmask(signal.SIG_SETMASK, held)
-            os.waitpid(pid, 0)
-            break
-        except KeyboardInterrupt:
-            interrupted = True
-            family.signal_each([pid], signal.SIGTERM)
-        except ChildProcessError:
-            break  # our caller ignores SIGCHLD, so the kernel has reaped it
+    interrupted = _await(pid, order, held, clock)
     run = read_run(order.attempt_dir)
     if run is None:
         _end_orphans(order, clock)
         return _run(interrupted=interrupted)
     # A Ctrl-C may come when the keeper no longer listens.
     return replace(run, interrupted=run.interrupted or interrupted)
+
+
+def _await(pid: int, order: Order, held: set[int], clock: Clock) -> bool:
+    """Whether Ctrl-C came while the keeper *pid* was waited for; afterwards it is gone.
+
+    A keeper that was stopped, by a debugger or a freezer, is not waited for longer
+    than everything in its care may take.
+    """
+    import signal
+
+    watched = watch(pid)
+    limit = clock.monotonic() + order.deadline_s + 2 * order.wrapper_s + _KEEPER_S
+    interrupted = False
+    while True:
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            if not ended_by(pid, limit, clock, watched):
+                family.signal_each([pid], signal.SIGKILL)
+                os.waitpid(pid, 0)
+            break
+        except KeyboardInterrupt:
+            interrupted = True
+            family.signal_each([pid], signal.SIGTERM)
+        except ChildProcessError:
+            break  # our caller ignores SIGCHLD, so the kernel has reaped it
+    if watched is not None:
+        os.close(watched)
+    return interrupted
+
+
+def watch(pid: int) -> int | None:
+    """A descriptor that becomes readable when the child *pid* ends; None where there is none."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None  # no such thing on macOS, or the child was reaped already
+
+
+def ended_by(pid: int, limit: float, clock: Clock, watched: int | None) -> bool:
+    """Whether the child *pid* was reaped before *limit*; not *watched*, it is looked for often."""
+    while (left := limit - clock.monotonic()) > 0:
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return True
+        if watched is None:
+            clock.sleep(_POLL_S)
+        else:
+            _readable(watched, left)
+    return False
+
+
+def _readable(fd: int, seconds: float) -> None:
+    import select
+
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll(seconds * 1000)
 
 
 def read_run(attempt_dir: str) -> Run | None:

@@ -125,6 +125,10 @@ def post(
 def conclude(result: Result, evidence: Evidence, binding: Binding, nonce: str) -> Result:
     """*result* with its verdict, and with the facts that led to it."""
     finding = judge(evidence, binding, nonce)
+    receipt = evidence.receipt
+    if isinstance(receipt, Receipt) and receipt.wrote:
+        # The session may have been restarted since the aim was taken.
+        result = replace(result, target=replace(result.target, pid=receipt.pid))
     return replace(
         result,
         verdict=finding.verdict,

@@ -60,7 +60,13 @@ _ROWS = (
     Verdict("line-invalid", NONE, 65, "refused", "mend the line"),
     Verdict("key-conflict", NONE, 65, "refused", "use another --key for another line"),
     Verdict("target-unknown", NONE, 67, "refused", "list the names: zdo sessions, zdo targets"),
-    Verdict("target-ambiguous", NONE, 67, "refused", "use the session id of the one you mean"),
+    Verdict(
+        "target-ambiguous",
+        NONE,
+        67,
+        "refused",
+        "use the session id of the one you mean; if it is the same, close the others",
+    ),
     Verdict("ticket-unbound", NONE, 67, "refused", "name the session: zdo sessions"),
     Verdict("target-not-running", QUEUE, 69, "refused", "start the session, then repeat"),
     Verdict("carrier-spawn", QUEUE, 69, "refused", "install claude, or set claude_bin"),
@@ -86,7 +92,7 @@ _ROWS = (
     Verdict("door-refused", FAILED, 77, "refused", "ask the owner of the target to accept"),
     Verdict("door-denied", FAILED, 77, "refused", "ask the owner of the target why"),
     Verdict("config-invalid", NONE, 78, "refused", "mend the configuration"),
-    Verdict("interrupted", QUEUE, 130, "started", "repeat when you like"),
+    Verdict("interrupted", QUEUE, 130, "started", "zdo show {id} tells how far it came"),
 )
 
 TABLE = {row.name: row for row in _ROWS}

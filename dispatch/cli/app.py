@@ -1,9 +1,15 @@
-"""The command line as Typer sees it: words, help and examples; the work is in commands.py."""
+"""The command line as Typer sees it: words, help and examples.
+
+A command hands back its work instead of doing it, so that Typer's own handling
+of Ctrl-C and of broken pipes never meets it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,7 +19,6 @@ from dispatch.cli import commands, views
 from dispatch.cli.options import KISS, SENDER_HELP, KissArgs
 from dispatch.cli.speech import speak
 
-_HELP_WORDS = {"-h", "--help", "--show-completion", "--install-completion"}
 _HELP = {option.flag: option.help for option in KISS}
 
 app = typer.Typer(
@@ -23,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+Work = Callable[[], int]
 Json = Annotated[bool, typer.Option("--json", help=_HELP["--json"])]
 Address = Annotated[
     str,
@@ -38,7 +44,8 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
-        raise typer.Exit(speak([f"zdo {__version__}"]))
+        typer.echo(f"zdo {__version__}")
+        raise typer.Exit
     if context.invoked_subcommand is None:
         raise commands.Usage("no command given")
 
@@ -73,69 +80,69 @@ def kiss(
         float,
         typer.Option("--lock-timeout", min=0, metavar="SECONDS", help=_HELP["--lock-timeout"]),
     ] = 60.0,
-) -> None:
+) -> Work:
     """Put one line into a running session, now, and say how far it got."""
-    raise typer.Exit(
-        commands.kiss(
-            KissArgs(
-                address=address,
-                line=line,
-                json=json,
-                dry_run=dry_run,
-                if_idle=if_idle,
-                file=file,
-                session_id=session_id,
-                key=key,
-                proof=proof,
-                wait=wait,
-                lock_timeout=lock_timeout,
-            )
-        )
+    args = KissArgs(
+        address=address,
+        line=line,
+        json=json,
+        dry_run=dry_run,
+        if_idle=if_idle,
+        file=file,
+        session_id=session_id,
+        key=key,
+        proof=proof,
+        wait=wait,
+        lock_timeout=lock_timeout,
     )
+    return partial(commands.kiss, args)
 
 
 @app.command()
-def resolve(address: Address, *, json: Json = False) -> None:
+def resolve(address: Address, *, json: Json = False) -> Work:
     """Show both sessions, the checks and the route; start nothing."""
-    raise typer.Exit(views.resolve(address, as_object=json))
+    return partial(views.resolve, address, as_object=json)
 
 
 @app.command()
-def sessions(*, json: Json = False) -> None:
+def sessions(*, json: Json = False) -> Work:
     """List running sessions, and the skipped rows with their reasons."""
-    raise typer.Exit(views.sessions(as_object=json))
+    return partial(views.sessions, as_object=json)
 
 
 @app.command()
-def targets(*, json: Json = False) -> None:
+def targets(*, json: Json = False) -> Work:
     """List configured targets and their postboxes."""
-    raise typer.Exit(views.targets(as_object=json))
+    return partial(views.targets, as_object=json)
 
 
 @app.command()
-def verify(delivery: Delivery, *, json: Json = False) -> None:
+def verify(delivery: Delivery, *, json: Json = False) -> Work:
     """Ask the target's transcript again; raises or settles a verdict, never lowers it."""
-    raise typer.Exit(views.verify(delivery, as_object=json))
+    return partial(views.verify, delivery, as_object=json)
 
 
 @app.command()
-def show(delivery: Delivery, *, json: Json = False) -> None:
+def show(delivery: Delivery, *, json: Json = False) -> Work:
     """Tell everything known of one delivery; the line itself is never shown."""
-    raise typer.Exit(views.show(delivery, as_object=json))
+    return partial(views.show, delivery, as_object=json)
 
 
 def run(argv: list[str]) -> int:
     """The exit status of *argv*; Typer's complaints become Usage."""
     page = _Page()
     # Typer prints its help by itself, and would meet a full or closed stdout in its own way.
-    shown = contextlib.redirect_stdout(page) if _HELP_WORDS & {*argv} else contextlib.nullcontext()
-    try:
-        with shown:
-            status = app(argv, prog_name="zdo", standalone_mode=False)
-    except typer.TyperException as error:
-        raise commands.Usage(error.format_message().rstrip(".")) from error
+    with contextlib.redirect_stdout(page):
+        try:
+            asked = app(argv, prog_name="zdo", standalone_mode=False)
+        except typer.TyperException as error:
+            raise commands.Usage(error.format_message().rstrip(".")) from error
+        except SystemExit as leaving:
+            asked = leaving.code  # shell completion has said what it had to say
+    if callable(asked):
+        return int(asked())
     lost = speak(page.getvalue().splitlines())
-    return (status if isinstance(status, int) else 0) or lost
+    return asked if isinstance(asked, int) and asked else lost
 
 
 class _Page(io.StringIO):

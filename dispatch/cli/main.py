@@ -5,25 +5,27 @@ from __future__ import annotations
 import os
 import sys
 
-from dispatch.cli import speech
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
 _STANDARD = (0, 1, 2)
-_INTERRUPTED = 130
+_INTERRUPTED = b"zdo: interrupted: stopped by Ctrl-C; zdo show tells what became of a kiss\n"
 
 
 def main() -> NoReturn:
     """Run the command and leave at once: tearing the interpreter down costs as much as a line."""
-    _fill_standard_descriptors()
-    # A line is the bytes that the shell gave, whatever the locale makes of them.
-    argv = [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
-    status = run(argv)
-    # Typer prints its help by itself.
-    lost = speech.speak([])
-    os._exit(status or lost)
+    try:
+        _fill_standard_descriptors()
+        # A line is the bytes that the shell gave, whatever the locale makes of them.
+        status = run(
+            [os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:]]
+        )
+    except KeyboardInterrupt:
+        # So early, or so often, that no command was there to take it.
+        os.write(2, _INTERRUPTED)
+        status = 130
+    os._exit(status)
 
 
 def run(argv: list[str]) -> int:
@@ -41,7 +43,7 @@ def run(argv: list[str]) -> int:
     except commands.Usage as error:
         return commands.fail(command, "usage", str(error), as_object=as_object)
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return commands.fail(command, "interrupted", "stopped by Ctrl-C", as_object=as_object)
     except Exception as error:  # noqa: BLE001 - the last fence before a traceback
         return commands.fail(command, "internal", _where(error), as_object=as_object)
 

@@ -19,7 +19,7 @@ class Option(Record):
 KISS = (
     Option("--json", "json", FLAG, "Print one JSON object instead of a sentence."),
     Option("--dry-run", "dry_run", FLAG, "Show both sessions and the argv; start nothing."),
-    Option("--if-idle", "if_idle", FLAG, "Refuse (75) unless the target is idle."),
+    Option("--if-idle", "if_idle", FLAG, "Refuse (75) if the target is not idle at the start."),
     Option("--file", "file", TEXT, "Read the line from PATH instead."),
     Option("--session-id", "session_id", TEXT, "The sender; see below."),
     Option("--key", "key", TEXT, "Idempotency key: the same key is the same delivery."),

@@ -19,18 +19,21 @@ ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 
 class Stage:
-    """One attempt about to happen under *folder*."""
+    """One attempt about to happen under *folder*; *laid_out*: its own folder has the permit."""
 
-    def __init__(self, folder, **behaviour):
+    def __init__(self, folder, *, laid_out=True, **behaviour):
         self.folder = str(folder)
         self.attempt_dir = f"{self.folder}/attempts/{DELIVERY}.1"
         self.cwd = f"{self.folder}/postbox"
-        os.makedirs(self.attempt_dir, 0o700)
+        os.makedirs(f"{self.folder}/attempts", 0o700)
         os.mkdir(self.cwd)
         self.claude = claude.install(folder, **behaviour)
         self.lock = f"{self.folder}/postbox.lock"
         self.lease_fd = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self.lease_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if laid_out:
+            os.mkdir(self.attempt_dir, 0o700)
+            issue(self.attempt_dir, self.envelope())
 
     def envelope(self, **changes):
         """An envelope for T through P, with this stage's folder of rows and transcripts."""
@@ -38,10 +41,9 @@ class Stage:
         return an_envelope(**(given | changes))
 
     def hook(self, command, timeout_s=30):
-        """Put the settings file there with *command* as the hook, and the permit."""
+        """Put the settings file there with *command* as the hook."""
         with open(f"{self.attempt_dir}/settings.json", "wb") as file:
             file.write(settings(command, timeout_s))
-        issue(self.attempt_dir, self.envelope())
 
     def argv(self, *more):
         """A command line for the fake."""

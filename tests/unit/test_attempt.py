@@ -8,11 +8,13 @@ import shlex
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from carrier.argv import settings
 from carrier.attempt import Evidence, attempt, collect, prepare
+from carrier.errors import AttemptExists
 from carrier.proof import TornReceipt, read_receipt
 from carrier.report import Report, Unreadable
 from carrier.run import Run, read_run
@@ -43,6 +45,11 @@ print('{"decision":"block","reason":"zdo"}')
 def wrapper(receipt):
     """A wrapper that leaves *receipt*: changes of a right one, a text, or None for none."""
     return shlex.join([sys.executable, "-c", WRAPPER, ROOT, json.dumps(receipt)])
+
+
+def stage_in(folder, **behaviour):
+    """A stage whose attempt is not laid out yet."""
+    return Stage(folder, laid_out=False, **behaviour)
 
 
 def carry(stage, command, **changes):
@@ -91,7 +98,7 @@ ENQUEUED_OURS = ENQUEUED | {"content": "one line of text"}
 )
 def test_the_proof_is_what_door_and_transcript_show(tmp_path, receipt, rows, intent, proof):
     """A wrapper's word for "surfaced" is not enough; without a receipt only msg_id counts."""
-    stage = Stage(tmp_path)
+    stage = stage_in(tmp_path)
     path = transcript(stage, *rows)
 
     found = carry(stage, wrapper(receipt))
@@ -110,7 +117,7 @@ def test_the_proof_is_what_door_and_transcript_show(tmp_path, receipt, rows, int
 
 def test_rows_from_before_the_write_prove_nothing_of_the_queue(tmp_path):
     """The same text may have been told before: only what follows the offset counts."""
-    stage = Stage(tmp_path)
+    stage = stage_in(tmp_path)
     path = transcript(stage, ENQUEUED_OURS)
     receipt = {"transcript": path, "offset": os.path.getsize(path)}
 
@@ -123,12 +130,12 @@ def test_rows_from_before_the_write_prove_nothing_of_the_queue(tmp_path):
 
 def test_a_receipt_that_is_torn_is_evidence_too(tmp_path):
     """Named, not dropped."""
-    assert isinstance(carry(Stage(tmp_path), wrapper("{torn")).receipt, TornReceipt)
+    assert isinstance(carry(stage_in(tmp_path), wrapper("{torn")).receipt, TornReceipt)
 
 
 def test_a_carrier_that_never_ran_the_wrapper_left_the_door_untouched(tmp_path):
     """The permit is withdrawn; nobody can take it later; the transcript is not asked."""
-    stage = Stage(tmp_path, hook="none")
+    stage = stage_in(tmp_path, hook="none")
     transcript(stage, SURFACED)
 
     found = carry(stage, wrapper({}))
@@ -141,11 +148,53 @@ def test_a_carrier_that_never_ran_the_wrapper_left_the_door_untouched(tmp_path):
     )
     assert isinstance(found.report, Report)
     assert [False, False] == [stage.has("permit"), stage.has("intent")]
+    assert stage.has("withdrawn")
+
+
+@pytest.mark.parametrize(("rows", "proof"), [([], "none"), ([SURFACED], "surfaced")])
+def test_a_carrier_that_took_the_permit_away_left_a_doubt(tmp_path, rows, proof):
+    """Without the withdrawn permit nobody can tell; the transcript alone may."""
+    stage = stage_in(tmp_path)
+    transcript(stage, *rows)
+
+    found = carry(stage, f"rm {stage.attempt_dir}/permit; exit 2")
+
+    assert (True, None, proof) == (found.intent, found.receipt, found.proof)
+
+
+def test_an_attempts_folder_is_made_by_its_attempt_alone(tmp_path):
+    """One that is there already tells of an attempt that nobody knows: nothing in it is touched."""
+    stage = Stage(tmp_path, hook="none")
+    before = {
+        name: os.stat(f"{stage.attempt_dir}/{name}") for name in os.listdir(stage.attempt_dir)
+    }
+
+    with pytest.raises(AttemptExists, match=f"{DELIVERY}.1 is left") as caught:
+        carry(stage, wrapper({}))
+
+    assert stage.attempt_dir == caught.value.folder
+    assert ["permit"] == os.listdir(stage.attempt_dir)
+    assert before == {"permit": os.stat(f"{stage.attempt_dir}/permit")}
+    assert [] == stage.log("start")
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "dangling"])
+def test_whatever_lies_in_the_folders_place_is_an_attempt_that_exists(tmp_path, kind):
+    """It is neither followed nor replaced."""
+    stage = stage_in(tmp_path)
+    if kind == "file":
+        Path(stage.attempt_dir).touch()
+    else:
+        os.symlink(stage.cwd if kind == "link" else "/nowhere", stage.attempt_dir)
+
+    with pytest.raises(AttemptExists):
+        prepare(stage.attempt_dir, wrapper({}), stage.envelope())
+    assert [] == os.listdir(stage.cwd)
 
 
 def test_a_second_wrapper_in_one_run_finds_no_permit(tmp_path):
     """One permit, one write (K14)."""
-    stage = Stage(tmp_path, hook_runs=2)
+    stage = stage_in(tmp_path, hook_runs=2)
 
     found = carry(stage, wrapper({}))
 
@@ -156,7 +205,7 @@ def test_a_second_wrapper_in_one_run_finds_no_permit(tmp_path):
 
 def test_a_missing_binary_leaves_everything_untouched(tmp_path):
     """A spawn error is a fact like the others."""
-    stage = Stage(tmp_path)
+    stage = stage_in(tmp_path)
 
     found = carry(stage, wrapper({}), argv=[f"{tmp_path}/missing"])
 
@@ -166,8 +215,7 @@ def test_a_missing_binary_leaves_everything_untouched(tmp_path):
 
 def test_everything_is_in_place_and_private_before_the_carrier_starts(tmp_path):
     """Settings with the one hook, the permit, and a folder for us alone."""
-    stage = Stage(tmp_path, hook="none")
-    os.rmdir(stage.attempt_dir)
+    stage = stage_in(tmp_path, hook="none")
     argv = ["/bin/sh", "-c", f"cp -p {stage.attempt_dir}/permit {tmp_path}/seen"]
 
     carry(stage, "the wrapper", argv=argv)
@@ -184,7 +232,7 @@ def test_everything_is_in_place_and_private_before_the_carrier_starts(tmp_path):
 
 def test_evidence_can_be_collected_after_the_dispatcher_died(tmp_path):
     """The keeper finished alone; whoever comes next finds the same."""
-    stage = Stage(tmp_path, after_s=0.3)
+    stage = stage_in(tmp_path, after_s=0.3)
     transcript(stage, SURFACED)
     dispatcher = in_child(lambda: carry(stage, wrapper({})))
     wait_for(lambda: stage.log("start"))
@@ -223,11 +271,24 @@ def test_an_attempt_loads_neither_the_door_nor_anything_heavy():
 
 def test_collecting_withdraws_a_permit_that_nobody_took(tmp_path):
     """A dispatcher killed before the fork leaves it; no stray may take it afterwards."""
-    stage = Stage(tmp_path)
+    stage = stage_in(tmp_path)
     prepare(stage.attempt_dir, wrapper({}), stage.envelope())
     never = Run(exit=None, timed_out=False, spawn_error=None, stdout=b"", stderr=b"", wall_ms=0)
 
     found = collect(stage.envelope(), never, stage.attempt_dir)
 
     assert (False, "none", never) == (found.intent, found.proof, found.run)
-    assert not stage.has("permit")
+    assert [False, True] == [stage.has("permit"), stage.has("withdrawn")]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_evidence_of_a_folder_that_was_emptied_is_doubt(tmp_path, there):
+    """Killed before the permit was out, or cleaned up by somebody: it looks the same."""
+    stage = stage_in(tmp_path)
+    if there:
+        os.mkdir(stage.attempt_dir)
+    never = Run(exit=None, timed_out=False, spawn_error=None, stdout=b"", stderr=b"", wall_ms=0)
+
+    found = collect(stage.envelope(), never, stage.attempt_dir)
+
+    assert (True, None, "none") == (found.intent, found.receipt, found.proof)

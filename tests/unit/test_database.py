@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -11,7 +13,20 @@ import threading
 
 import pytest
 
-from dispatch.database import SCHEMA_VERSION, Database, DatabaseUnusable
+from dispatch.database import PATIENCE_S, SCHEMA_VERSION, Database, DatabaseUnusable
+from dispatch.judge import class_of_error
+from tests.fakes.evidence import StoppedClock
+from tests.fakes.runs import wait_for
+
+# Holds the lock in the middle of a write until it is killed, or its stdin ends.
+WRITER = """
+import sys
+from dispatch.database import Database
+database = Database(sys.argv[1])
+with database.writing() as link:
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -176,3 +191,151 @@ def test_who_comes_second_makes_no_second_schema(path):
     database.close()
 
     assert tables == (3,)  # ours, and SQLite's own for AUTOINCREMENT
+
+
+@pytest.fixture
+def writer(path):
+    """A process that is in the middle of a write."""
+    argv = [sys.executable, "-c", WRITER, path]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, **pipes) as process:
+        assert process.stdout.readline() == b"writing\n"
+        yield process
+        process.kill()
+
+
+def add_event(database):
+    """One more event, in a transaction of its own."""
+    with database.writing() as link:
+        link.execute("INSERT INTO event(delivery, at, kind, body) VALUES('d', 1, 'k', '{}')")
+
+
+def count(database):
+    """How many events there are."""
+    with database.reading() as link:
+        return link.execute("SELECT count(*) FROM event").fetchone()[0]
+
+
+def test_a_writer_that_was_stopped_is_not_waited_for_for_ever(path, writer):
+    """A SIGSTOP in the middle of a write: ten seconds, then a sentence of the class of 73."""
+    os.kill(writer.pid, signal.SIGSTOP)
+    clock = StoppedClock()
+    database = Database(path, clock=clock)
+    began = clock.at
+
+    with pytest.raises(DatabaseUnusable, match="another process has been writing it for 10 s") as e:
+        add_event(database)
+
+    assert PATIENCE_S == pytest.approx(clock.at - began, abs=0.01)
+    assert ("spool-unwritable", path) == (class_of_error(e.value), e.value.path)
+    assert count(database) == 0
+    database.close()
+
+
+def test_a_writer_that_ends_in_time_is_waited_for(path, writer):
+    """The next in turn writes as soon as the lock is free, also when its holder was killed."""
+
+    def kill():
+        if clock.slept == 3:
+            writer.kill()
+            writer.wait()
+
+    clock = StoppedClock(kill)
+    database = Database(path, clock=clock)
+
+    add_event(database)
+
+    assert 3 <= clock.slept < 10
+    assert count(database) == 1
+    database.close()
+
+
+def test_a_writer_that_is_refused_keeps_no_lock(path, writer):
+    """Whoever gave up must not be the next one that others wait for."""
+    database = Database(path, clock=StoppedClock())
+    with pytest.raises(DatabaseUnusable):
+        add_event(database)
+    writer.kill()
+    wait_for(lambda: writer.poll() is not None)
+
+    with open(os.path.dirname(path) + "/spool.lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    add_event(database)
+    database.close()
+
+
+def test_a_reader_does_not_wait_for_a_writer(path, writer):
+    """`zdo show` works while somebody is stopped in the middle of a write."""
+    os.kill(writer.pid, signal.SIGSTOP)
+    clock = StoppedClock()
+    database = Database(path, clock=clock)
+
+    assert (0, 0) == (count(database), clock.slept)
+    database.close()
+
+
+@pytest.mark.parametrize("kind", ["folder", "symlink"])
+def test_a_lock_that_is_no_plain_file_is_a_sentence(path, kind, tmp_path):
+    """It is neither followed nor replaced, and nothing is written."""
+    database = Database(path)
+    os.unlink(tmp_path / "spool.lock")
+    if kind == "folder":
+        os.mkdir(tmp_path / "spool.lock")
+    else:
+        os.symlink(tmp_path / "victim", tmp_path / "spool.lock")
+
+    with pytest.raises(DatabaseUnusable):
+        add_event(database)
+
+    assert (0, False) == (count(database), (tmp_path / "victim").exists())
+    database.close()
+
+
+def test_a_pipe_in_the_locks_place_hangs_nobody(path, tmp_path):
+    """It can be locked like a file, and nobody reads it."""
+    database = Database(path)
+    os.unlink(tmp_path / "spool.lock")
+    os.mkfifo(tmp_path / "spool.lock")
+
+    add_event(database)
+
+    assert count(database) == 1
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("was", "became"),
+    [
+        (b"TEXT NOT NULL UNIQUE", b"TEXT NOT NULL UN\xffQUE"),
+        (b"ON event(delivery, id)", b"ON event(deliv\xffry, id)"),
+    ],
+)
+def test_a_schema_with_flipped_bytes_is_a_sentence(path, was, became):
+    """SQLite quotes them in its complaint, which is no text then; we still say what is wrong."""
+    Database(path).close()
+    with open(path, "r+b") as file:
+        content = file.read()
+        assert content.count(was) == 1
+        file.seek(content.index(was))
+        file.write(became)
+
+    with pytest.raises(DatabaseUnusable, match="malformed|can't decode") as caught:
+        Database(path)
+    assert "spool-unwritable" == class_of_error(caught.value)
+
+
+def test_a_text_with_flipped_bytes_is_a_sentence(path):
+    """Also where only one value is damaged."""
+    database = Database(path)
+    with database.writing() as link:
+        link.execute(
+            "INSERT INTO event(delivery, at, kind, body) VALUES('d', 1, CAST(x'ff' AS TEXT), '{}')"
+        )
+
+    def read_it():
+        with database.reading() as link:
+            link.execute("SELECT kind FROM event").fetchone()
+
+    with pytest.raises(DatabaseUnusable, match="UTF-8"):
+        read_it()
+    database.close()

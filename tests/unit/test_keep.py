@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from dispatch import journal, keep, spool
-from dispatch.errors import JournalUnwritable, KeyConflict, SpoolUnwritable
+from dispatch.database import DatabaseUnusable
+from dispatch.errors import JournalUnwritable, KeyConflict
+from dispatch.judge import class_of_error
 from dispatch.verdict import TABLE
+from registry.errors import StateUnsafe
 from registry.ids import new_uuid
 from tests.fakes.envelopes import DELIVERY
 from tests.fakes.evidence import NONCE, an_evidence
@@ -109,24 +112,50 @@ def test_a_verdict_settles_the_line_and_tells_it(database):
     assert events[1:] == [("judged", "delivered-start")]
 
 
-def test_a_claim_is_asked_for_and_can_be_lost(database):
-    """What was judged by somebody else is not ours to deliver any more."""
+def test_a_claim_that_was_judged_by_a_later_look_can_be_claimed_again(database):
+    """The orphan's verdict settles the line; its owner, were it alive, settles nothing any more."""
     draft = a_draft()
     keep.accept(database, draft, asked(), NONCE, NOW)
-    assert keep.still_claimed(database, draft)
 
     keep.settle_doubt(database, asked(verdict=TABLE["carrier-exit"]), {}, NOW)
 
-    assert not keep.still_claimed(database, draft)
     assert kept(database)[1][-1] == ("verified", "carrier-exit")
+    assert keep.accept(database, a_draft(), asked(), NONCE, NOW) == 2
+    keep.settle(database, conclude(an_evidence()), {}, draft.owner, NOW)
+    assert kept(database)[0].state == spool.CLAIMED
+
+
+def test_a_key_that_nobody_used_is_found_as_none(database):
+    """Looking writes nothing."""
+    assert keep.find(database, a_draft()) is None
+    assert (None, []) == kept(database)
+
+
+def test_a_known_line_is_found_as_it_stands(database):
+    """Before the lease is taken: who owns it does not matter."""
+    keep.accept(database, a_draft(), asked(), NONCE, NOW)
+
+    found = keep.find(database, a_draft())
+
+    assert (LINE, spool.CLAIMED) == (found.body, found.state)
+
+
+@pytest.mark.parametrize("other", [a_draft(b"tests are red"), a_draft(target="sonnet")])
+def test_another_line_under_a_known_key_is_a_conflict_when_it_is_looked_for(database, other):
+    """Other bytes or another target: told before anybody waits for the lease."""
+    keep.accept(database, a_draft(), asked(), NONCE, NOW)
+
+    with pytest.raises(KeyConflict, match="to fable"):
+        keep.find(database, other)
 
 
 def test_on_a_full_disk_nothing_is_accepted(database):
     """73, and nothing was started."""
     fill_the_disk(database)
 
-    with pytest.raises(SpoolUnwritable, match="full"):
+    with pytest.raises(DatabaseUnusable, match="full"):
         keep.accept(database, a_draft(b"x" * 60_000), asked(), NONCE, NOW)
+    assert (None, []) == kept(database)
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -182,14 +211,17 @@ def test_a_refusal_stands_where_it_cannot_be_written(home):
     assert os.path.isfile(home.state)
 
 
-@pytest.mark.parametrize("damage", ["state", "database"])
-def test_a_state_that_cannot_be_used_is_spool_unwritable(home, damage):
-    """Folder or file: the same class, before anything starts."""
+@pytest.mark.parametrize(
+    ("damage", "error"), [("state", StateUnsafe), ("database", DatabaseUnusable)]
+)
+def test_a_state_that_cannot_be_used_is_spool_unwritable(home, damage, error):
+    """Folder or file: each its own error, and the same class, before anything starts."""
     if damage == "state":
         Path(home.state).write_text("", encoding="utf-8")
     else:
         os.mkdir(home.state, 0o700)
         os.mkdir(f"{home.state}/zdo.db")
 
-    with pytest.raises(SpoolUnwritable):
+    with pytest.raises(error) as caught:
         keep.open_database(home.house())
+    assert "spool-unwritable" == class_of_error(caught.value)

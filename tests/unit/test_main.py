@@ -72,7 +72,7 @@ def test_usage_is_one_object_too_with_json(capsys):
 
 
 class Breaking(io.StringIO):
-    """A stdout that fails at the write."""
+    """A stdout whose first write fails."""
 
     encoding = "utf-8"
 
@@ -80,20 +80,44 @@ class Breaking(io.StringIO):
         super().__init__()
         self.error = error
 
-    def write(self, _text):
-        """Fail."""
-        raise self.error
+    def write(self, text):
+        """Fail, once."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return super().write(text)
 
 
 @pytest.mark.usefixtures("home")
 @pytest.mark.parametrize("words", [["targets"], ["kiss", "--json", "nobody", "x"]])
-def test_ctrl_c_at_the_last_moment_has_its_status(words):
-    """Through Typer and past it."""
+def test_ctrl_c_at_the_last_moment_is_one_line(words, capsys):
+    """Through Typer and past it: 130, and it does not say that nothing was done."""
     stdout, sys.stdout = sys.stdout, Breaking(KeyboardInterrupt())
     try:
-        assert run(words) == 130
+        status, shown = run(words), sys.stdout.getvalue()
     finally:
         sys.stdout = stdout
+    lines = capsys.readouterr().err.splitlines()
+
+    assert status == 130
+    assert lines[-1].startswith("zdo: interrupted: stopped by Ctrl-C; zdo show")
+    assert ("--json" in words) == ('"class": "interrupted"' in shown)
+
+
+def test_ctrl_c_at_the_first_moment_is_one_line():
+    """While the modules are loading there is no traceback either."""
+    code = (
+        "import sys; sys.path.insert(0, '.'); from dispatch.cli import main\n"
+        "def stop(_): raise KeyboardInterrupt\n"
+        "main.run = stop\n"
+        "main.main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (130, 1) == (ended.returncode, ended.stderr.count("\n")), ended.stderr
+    assert ended.stderr.startswith("zdo: interrupted: ")
 
 
 @pytest.mark.usefixtures("home")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from carrier.attempt import prepare
 from carrier.binding import Binding
 from carrier.envelope import from_bytes, to_bytes
+from carrier.errors import AttemptExists
 from carrier.proof import TornReceipt
 from carrier.report import Unreadable
 from dispatch import post
@@ -115,19 +117,27 @@ def test_what_is_laid_out_is_what_the_carrier_needs(home):
     assert ["permit", "settings.json"] == sorted(os.listdir(parcel.folder))
 
 
-@pytest.mark.parametrize("damage", ["file", "link"])
-def test_a_folder_that_cannot_be_made_is_spool_unwritable(home, damage):
+def test_a_folder_that_cannot_be_made_is_spool_unwritable(home):
     """73: nothing was started."""
     parcel = pack(home)
+    os.rmdir(home.house().places.attempts)
+
+    with pytest.raises(SpoolUnwritable, match=f"{DELIVERY}.1: No such file"):
+        post.lay_out(parcel, post.envelope_of(asked(), a_config(), LINE, NONCE))
+
+
+@pytest.mark.parametrize("damage", ["file", "folder"])
+def test_a_folder_that_is_there_already_is_no_fault_of_the_disk(home, damage):
+    """Somebody tried this attempt before: that is a doubt, and it stays as it is."""
+    parcel = pack(home)
     if damage == "file":
-        with open(parcel.folder, "wb"):
-            pass
+        Path(parcel.folder).touch()
     else:
         os.mkdir(parcel.folder)
-        os.symlink("/nowhere", f"{parcel.folder}/settings.json")
 
-    with pytest.raises(SpoolUnwritable, match=DELIVERY):
+    with pytest.raises(AttemptExists, match=DELIVERY):
         post.lay_out(parcel, post.envelope_of(asked(), a_config(), LINE, NONCE))
+    assert damage == "file" or os.listdir(parcel.folder) == []
 
 
 def test_a_result_says_what_carrier_and_receipt_said():

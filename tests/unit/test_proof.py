@@ -14,7 +14,6 @@ from carrier.errors import EnvelopeTorn
 from carrier.proof import (
     Notice,
     TornReceipt,
-    intent_taken,
     issue,
     leave_receipt,
     parse_receipt,
@@ -51,7 +50,42 @@ def test_a_withdrawn_permit_cannot_be_taken(tmp_path: Path) -> None:
     assert withdraw(str(tmp_path))
     assert take(str(tmp_path)) is None
     assert withdraw(str(tmp_path))
-    assert not intent_taken(str(tmp_path))
+    assert os.listdir(tmp_path) == [proof.WITHDRAWN]
+
+
+def test_a_withdrawn_permit_keeps_its_bytes(tmp_path: Path) -> None:
+    """It is the evidence: what was withdrawn can be read afterwards."""
+    issue(str(tmp_path), an_envelope())
+    withdraw(str(tmp_path))
+
+    assert to_bytes(an_envelope()) == (tmp_path / proof.WITHDRAWN).read_bytes()
+
+
+@pytest.mark.parametrize("left", [None, (), (proof.SETTINGS,), (proof.SETTINGS, proof.RECEIPT)])
+def test_a_folder_that_lost_its_files_proves_nothing(
+    tmp_path: Path, left: tuple[str, ...] | None
+) -> None:
+    """No permit, no intent and no withdrawn one, or no folder: nobody can tell, so it is doubt."""
+    folder = tmp_path / "attempt"
+    if left is not None:
+        folder.mkdir()
+        for name in left:
+            (folder / name).touch()
+
+    assert not withdraw(str(folder))
+    assert not withdraw(str(folder))
+    assert left is None or sorted(left) == sorted(os.listdir(folder))
+
+
+@pytest.mark.parametrize("more", [(), (proof.PERMIT,)])
+def test_an_intent_beside_a_withdrawn_permit_is_doubt(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """No history of ours has both; what may have touched the door counts."""
+    for name in (proof.INTENT, proof.WITHDRAWN, *more):
+        (tmp_path / name).touch()
+
+    assert not withdraw(str(tmp_path))
 
 
 def test_a_taken_permit_cannot_be_withdrawn(tmp_path: Path) -> None:
@@ -61,7 +95,7 @@ def test_a_taken_permit_cannot_be_withdrawn(tmp_path: Path) -> None:
 
     assert not withdraw(str(tmp_path))
     assert not withdraw(str(tmp_path))
-    assert intent_taken(str(tmp_path))
+    assert os.listdir(tmp_path) == [proof.INTENT]
 
 
 def test_the_intent_is_as_old_as_its_taking(tmp_path: Path) -> None:
@@ -104,7 +138,8 @@ def test_racing_takers_and_a_withdrawal_have_one_winner(tmp_path: Path) -> None:
             untouched = withdraw(folder)
             took = [int(taker.stdout.readline()) for taker in (one, two)]
             assert sum(took) + untouched == 1
-            assert intent_taken(folder) is not untouched
+            left = proof.WITHDRAWN if untouched else proof.INTENT
+            assert [left] == os.listdir(folder)
             assert withdraw(folder) is untouched
             won = [a + b for a, b in zip(won, [*took, untouched], strict=True)]
         one.stdin.close()
@@ -136,14 +171,15 @@ def test_nothing_is_claimed_of_a_folder_that_cannot_be_read(tmp_path: Path) -> N
     (tmp_path / "file").write_bytes(b"")
 
     assert not withdraw(str(tmp_path / "file"))
-    assert intent_taken(str(tmp_path / "file"))
 
 
-def test_a_permit_that_cannot_be_removed_is_not_withdrawn(tmp_path: Path) -> None:
-    """A folder in its place stays, so nothing is promised."""
-    (tmp_path / proof.PERMIT).mkdir()
+def test_a_permit_that_cannot_be_renamed_is_not_withdrawn(tmp_path: Path) -> None:
+    """A folder in the way: the permit still stands, so nothing is promised."""
+    issue(str(tmp_path), an_envelope())
+    (tmp_path / proof.WITHDRAWN).mkdir()
 
     assert not withdraw(str(tmp_path))
+    assert an_envelope() == take(str(tmp_path))
 
 
 def test_a_receipt_survives(tmp_path: Path) -> None:

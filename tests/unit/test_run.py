@@ -12,7 +12,7 @@ import time
 import pytest
 
 from carrier.family import Orphans
-from carrier.run import Run, carry_out, find_binary, read_run, run_carrier
+from carrier.run import Run, carry_out, ended_by, find_binary, read_run, run_carrier, watch
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.record import replace
@@ -378,3 +378,55 @@ def test_the_lease_of_the_dispatcher_stays_closed_to_its_other_children(tmp_path
     stage.run()
 
     assert fcntl.fcntl(stage.lease_fd, fcntl.F_GETFD) & fcntl.FD_CLOEXEC
+
+
+class Leaping(Clock):
+    """A clock on which every look is a minute later."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def monotonic(self):
+        """A minute later than at the last look."""
+        self.now_s += 60.0
+        return self.now_s
+
+
+def a_child(act):
+    """The pid of a child that only does *act*."""
+    pid = os.fork()
+    if pid == 0:
+        act()
+        os._exit(0)
+    return pid
+
+
+def test_a_stopped_keeper_is_not_waited_for_for_ever(tmp_path):
+    """Frozen by a debugger or a cgroup, it is ended once everything it may do must be over."""
+    stopped = a_child(signal.pause)
+    os.kill(stopped, signal.SIGSTOP)
+
+    run = carry_out(Stage(tmp_path, hook="none").order(), Leaping(), fork=lambda: stopped)
+
+    assert (None, False) == (run.exit, run.timed_out)
+    with pytest.raises(ProcessLookupError):
+        os.kill(stopped, 0)
+
+
+@pytest.mark.parametrize("watching", [watch, lambda _pid: None], ids=["watched", "asked"])
+def test_a_child_is_reaped_when_it_ends(watching):
+    """By a descriptor where the kernel has one, else by a look every few milliseconds."""
+    pid = a_child(lambda: time.sleep(0.05))
+    watched = watching(pid)
+
+    assert ended_by(pid, time.monotonic() + 10, Clock(), watched)
+    if watched is not None:
+        os.close(watched)
+
+
+def test_what_is_no_child_cannot_be_watched():
+    """It may have been reaped already."""
+    pid = a_child(lambda: None)
+    os.waitpid(pid, 0)
+
+    assert watch(pid) is None

@@ -10,6 +10,7 @@ from dispatch import spool
 from dispatch.database import Database
 from dispatch.errors import KeyConflict
 from dispatch.verdict import DONE, FAILED, NONE, OPEN, QUEUE
+from registry.record import replace
 
 KEY = "a0000000-0000-4000-8000-000000000001"
 OWNER = "b0000000-0000-4000-8000-000000000001"
@@ -137,6 +138,51 @@ def test_settling_never_changes_the_width_of_a_row(database):
         after = link.execute("SELECT length(owner), length(status) FROM line").fetchone()
 
     assert before == after == (36, 9)
+
+
+@pytest.mark.parametrize(
+    ("fate", "settled", "may_be_tried"),
+    [
+        (None, False, False),
+        (DONE, True, False),
+        (OPEN, True, False),
+        (FAILED, True, False),
+        (QUEUE, False, True),
+        (NONE, False, True),
+    ],
+)
+def test_a_line_is_settled_unless_it_is_tried_or_may_be(database, fate, settled, may_be_tried):
+    """A claimed one is somebody's or an orphan; a safe failure may be claimed; the rest stands."""
+    accept(database, draft())
+    if fate is not None:
+        settle(database, fate)
+
+    found = find(database)
+
+    assert (settled, may_be_tried) == (found.is_settled, found.may_be_tried)
+
+
+def test_a_claim_of_a_dead_owner_is_not_claimed_over(database):
+    """It must be judged first: nobody knows yet whether it reached the door."""
+    accept(database, draft())
+
+    kept = accept(database, draft(owner=OTHER))
+
+    assert (spool.CLAIMED, False) == (kept.state, kept.is_settled)
+    assert not settle(database, QUEUE, owner=OTHER)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"body": b"x", "digest": b"x"}, {"target": "sonnet"}, {"digest": b"x"}]
+)
+def test_a_conflict_is_refused_by_bytes_and_by_target(database, changes):
+    """Each alone is another line; the same line is none."""
+    accept(database, draft())
+    known = find(database)
+    spool.refuse_conflict(known, draft(owner=OTHER))
+
+    with pytest.raises(KeyConflict, match="to fable"):
+        spool.refuse_conflict(known, replace(draft(), **changes))
 
 
 def test_an_unknown_key_is_none(database):
