@@ -14,7 +14,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from registry.errors import ConfigInvalid
 from registry.ids import parse_uuid
-from registry.targets import DEFAULTS
 
 _ID_LENGTH = 128
 _KEY_STEP = "[key]"  # what pydantic adds to the path of a key that is itself at fault
@@ -131,7 +130,7 @@ class File(_Closed):
 
 
 def check_file(path: str, text: str) -> dict[str, Any]:
-    """The values of the configuration *text*, named as in DEFAULTS, or ConfigInvalid."""
+    """What the configuration *text* gives, by the names of Config's fields, or ConfigInvalid."""
     try:
         checked = File.model_validate(_parsed(path, text))
     except ValidationError as error:
@@ -144,7 +143,7 @@ def check_file(path: str, text: str) -> dict[str, Any]:
     station = {renamed.get(name, name): value for name, value in given.items()}
     targets = [_target(path, text, name, checked) for name in checked.targets]
     carrier = checked.carrier.model_dump(exclude_unset=True)
-    return {**DEFAULTS, **station, **carrier, "targets": targets}
+    return {**station, **carrier, "targets": targets}
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:

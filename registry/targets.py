@@ -87,7 +87,7 @@ def load_config(places: Places, env: Mapping[str, str], *, version: str = "") ->
     if values is None:
         from registry.schema import check_file
 
-        values = check_file(places.config_file, text)
+        values = DEFAULTS | check_file(places.config_file, text)
         if trusted:
             _keep(snapshot, origin, values)
     return _config(values, places, env)
