@@ -15,6 +15,7 @@ import os
 
 from carrier.proof import Notice
 
+UNREADABLE = "unreadable"
 SETTLED = frozenset({"delivered", "denied", "expired", "dropped"})  # nothing follows these
 
 _TRIES = 8
@@ -67,7 +68,10 @@ class Ear:
             try:
                 # What socket.accept() itself is made of.
                 fd, _ = self._listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001
-            except OSError:
+            except BlockingIOError:
+                break
+            except OSError as error:
+                self._missed(error)
                 break
             caller = _socket.socket(fileno=fd)
             caller.settimeout(0)
@@ -84,6 +88,12 @@ class Ear:
             os.unlink(self.path)
         self._listener.close()
 
+    def _missed(self, error: OSError) -> None:
+        # It may have been the one that says "held", so from here on nothing is certain.
+        if len(self.notices) < _NOTICES:
+            why = f"a notice could not be read: {error.strerror or type(error).__name__}"
+            self.notices.append(Notice(UNREADABLE, reason=why))
+
     def _listen_to(self, caller: _socket.socket, heard: bytearray) -> bool:
         try:
             while part := caller.recv(_PART):
@@ -93,8 +103,8 @@ class Ear:
         except BlockingIOError:
             if not heard.endswith(b"\n"):
                 return False
-        except OSError:
-            pass  # hung up; what it said counts
+        except OSError as error:
+            self._missed(error)  # what it had said counts all the same
         for line in heard.splitlines():
             notice = parse_notice(bytes(line), self._msg_id)
             if notice is not None and len(self.notices) < _NOTICES:

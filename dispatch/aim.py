@@ -47,10 +47,11 @@ def take_aim(address: str, config: Config, listing: Listing, telling: Telling) -
     postbox = postbox_for(target.target, config, session_of)
     telling.add(carrier=CarrierFacts(session_id=postbox))
     if target.session_id is None:
-        raise TargetNotRunning(target.id, "no running session has that name")
+        raise TargetNotRunning(target.id, "no running session has that name" + _unread(listing))
     binding = bind(target.id, target.session_id, postbox)
     if target.row is None:
-        raise TargetNotRunning(target.id, f"no running session has the id {target.session_id}")
+        why = f"no running session has the id {target.session_id}"
+        raise TargetNotRunning(target.id, why + _unread(listing))
     return Aim(target, target.row, binding)
 
 
@@ -68,6 +69,11 @@ def refuse_live_postbox(postbox: str, listing: Listing) -> None:
     """
     for row in find_again(postbox, listing):
         raise CarrierLive(postbox, row.pid)
+
+
+def _unread(listing: Listing) -> str:
+    count = sum(skipped.reason == "unreadable" for skipped in listing.skipped)
+    return f" ({count} rows could not be read: zdo sessions)" if count else ""
 
 
 def _facts(target: DoorTarget) -> TargetFacts:

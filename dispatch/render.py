@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from registry.targets import Config
 
 _SHORT_ID = 8
+_LAST_LINES, _WIDEST = 3, 200
 
 
 def clean(text: object) -> str:
@@ -97,6 +98,16 @@ def event_line(at: str, kind: str, name: str | None, reason: object) -> str:
     said = f" {name}" if name else ""
     why = f": {reason}" if reason else ""
     return clean(f"{at} {kind}{said}{why}")
+
+
+def output_lines(stdout: str, stderr: str) -> list[str]:
+    """The last words of a carrier on each stream, indented; none where it said nothing."""
+    streams = (("stdout", stdout), ("stderr", stderr))
+    return [
+        clean(f"  {name}  {line[-_WIDEST:]}")
+        for name, said in streams
+        for line in said.splitlines()[-_LAST_LINES:]
+    ]
 
 
 def short(session_id: str | None) -> str:

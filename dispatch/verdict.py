@@ -59,7 +59,13 @@ _ROWS = (
     Verdict("usage", NONE, 64, "refused", "see zdo --help"),
     Verdict("line-invalid", NONE, 65, "refused", "mend the line"),
     Verdict("key-conflict", NONE, 65, "refused", "use another --key for another line"),
-    Verdict("target-unknown", NONE, 67, "refused", "list the names: zdo sessions, zdo targets"),
+    Verdict(
+        "target-unknown",
+        NONE,
+        67,
+        "refused",
+        "zdo sessions and zdo targets list the names, kiss prints delivery ids",
+    ),
     Verdict(
         "target-ambiguous",
         NONE,

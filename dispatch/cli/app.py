@@ -136,13 +136,21 @@ def run(argv: list[str]) -> int:
         try:
             asked = app(argv, prog_name="zdo", standalone_mode=False)
         except typer.TyperException as error:
-            raise commands.Usage(error.format_message().rstrip(".")) from error
+            raise commands.Usage(_worded(error, argv)) from error
         except SystemExit as leaving:
             asked = leaving.code  # shell completion has said what it had to say
     if callable(asked):
         return int(asked())
     lost = speak(page.getvalue().splitlines())
     return asked if isinstance(asked, int) and asked else lost
+
+
+def _worded(error: typer.TyperException, argv: list[str]) -> str:
+    """Typer's complaint; of a kiss only in our words, because his may quote the line."""
+    said = error.format_message().rstrip(".")
+    if argv[:1] != ["kiss"] or not said.startswith(("No such option", "Got unexpected")):
+        return said
+    return "too many words or an unknown option: quote the line, and put -- before it if it has a -"
 
 
 class _Page(io.StringIO):

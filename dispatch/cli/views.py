@@ -88,7 +88,7 @@ def show(delivery: str, *, as_object: bool) -> int:
     if as_object:
         whole = {"v": 1, "command": "show", "delivery_id": delivery, "events": events}
         return speak([json.dumps(whole)])
-    return speak([_entry(event) for event in events])
+    return speak([line for event in events for line in _entry(event)])
 
 
 def _events(delivery: str) -> list[dict[str, Any]]:
@@ -103,10 +103,13 @@ def _events(delivery: str) -> list[dict[str, Any]]:
     ]
 
 
-def _entry(event: dict[str, Any]) -> str:
-    return render.event_line(
-        event["at"], event["kind"], event.get("class"), event["result"]["reason"]
-    )
+def _entry(event: dict[str, Any]) -> list[str]:
+    said = event["result"]["reason"]
+    line = render.event_line(event["at"], event["kind"], event.get("class"), said)
+    run = event.get("evidence", {}).get("run") if event["result"]["exit"] else None
+    if not run:
+        return [line]
+    return [line, *render.output_lines(run["stdout"], run["stderr"])]
 
 
 def _refused(command: str, error: Exception, *, as_object: bool) -> int:

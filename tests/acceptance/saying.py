@@ -16,6 +16,7 @@ from tests.fakes.door import T, Transcript
 from tests.fakes.rig import P
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
 
     from tests.fakes.rig import Rig, Said
@@ -181,6 +182,21 @@ def lease(rig: Rig, postbox: str = P) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def waits(kiss: subprocess.Popen[str]) -> bool:
+    """Whether *kiss* waits for the lease: its database is open, and it sleeps between two looks."""
+    status = Path(f"/proc/{kiss.pid}/stat").read_text(encoding="utf-8")
+    return status.rpartition(")")[2].split()[0] == "S" and any(
+        path.endswith("/zdo.db") for path in opened(kiss.pid)
+    )
+
+
+def opened(pid: int) -> Iterator[str]:
+    """What *pid* has open at this moment."""
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            yield os.readlink(f"/proc/{pid}/fd/{number}")
 
 
 def accepted(rig: Rig, delivery: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,7 +29,10 @@ from tests.acceptance.saying import (
     open_gate,
     refused,
     shell_claude,
+    shell_runs,
+    story,
     wait_for,
+    waits,
 )
 from tests.fakes.door import T
 from tests.fakes.rig import P, Rig, Said
@@ -119,16 +123,16 @@ def test_k05_losers_that_do_not_wait_are_busy(rig):
 
 
 def test_one_key_at_once_is_one_delivery(rig):
-    """Six kisses with one key: the line is in once, nobody says anything worse than unknown."""
+    """Six kisses with one key: the line is in once, and all of them say so."""
     door = rig.door()
 
     kisses = [rig.start("kiss", "--json", "fable", "x", "--key", "build-1") for _ in range(6)]
     said = [ended(kiss) for kiss in kisses]
 
-    assert ["x"] == door.lines()
-    assert {0, 3} >= {each.exit for each in said}
-    assert 1 <= sum(each.exit == 0 for each in said)
-    assert 1 == len({each.json["delivery_id"] for each in said})
+    assert (["x"], 1) == (door.lines(), len(rig.runs()))
+    told = [delivered(each) for each in said]
+    assert 1 == len({each["delivery_id"] for each in told})
+    assert {1} == {each["attempt"] for each in told}
 
 
 # -- kill -9
@@ -148,20 +152,46 @@ def test_killed_before_the_acceptance_nothing_was_started(rig):
     delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
 
 
-def test_killed_while_waiting_for_the_lease_it_is_provably_not_in(rig):
-    """113: accepted and killed before its turn: verify judges 76, the key may be tried again."""
+def test_killed_while_waiting_for_the_lease_it_was_never_accepted(rig):
+    """113: killed before its turn: nothing is known of it, and its key is as new."""
     door = rig.door()
     with lease(rig):
         kiss = rig.start("kiss", "fable", "x", "--key", KEY)
-        wait_for(lambda: accepted(rig, KEY), "the acceptance")
+        wait_for(lambda: waits(kiss), "the wait for the lease")
         killed(kiss)
-        complained(rig.zdo("kiss", "fable", "x", "--key", KEY), "unknown", 3)
 
-    told = rig.zdo("verify", "--json", KEY).json
+    assert not accepted(rig, KEY)
+    for command in ("show", "verify"):
+        complained(rig.zdo(command, KEY), "target-unknown", 67)
+    assert ([], []) == (rig.runs(), door.calls())
+    told = delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+    assert (1, ["x"]) == (told["attempt"], door.lines())
 
-    assert (76, "none", []) == (told["exit"], told["proof"], door.calls())
-    delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
-    assert ["x"] == door.lines()
+
+def test_refused_while_waiting_for_the_lease_it_is_known_as_refused(rig):
+    """K05: a busy postbox leaves a refusal in the journal, and no row in the spool."""
+    door = rig.door()
+    with lease(rig):
+        said = rig.zdo("kiss", "--json", "fable", "x", "--key", KEY, "--lock-timeout", "0")
+        refused(rig, said, "carrier-busy", 75)
+
+    assert not accepted(rig, KEY)
+    assert ["refused"] == [event["kind"] for event in story(rig, KEY)]
+    complained(rig.zdo("verify", KEY), "carrier-busy", 75)
+    told = delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+    assert (1, ["x"]) == (told["attempt"], door.lines())
+    assert ["refused", "accepted", "judged"] == [event["kind"] for event in story(rig, KEY)]
+
+
+def test_a_known_key_is_answered_while_the_postbox_is_in_use(rig):
+    """What became of a settled line is said at once, whoever holds the lease."""
+    door = rig.door()
+    first = delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+
+    with lease(rig):
+        again = rig.zdo("kiss", "--json", "fable", "x", "--key", KEY, "--lock-timeout", "0")
+
+    assert (first, ["x"]) == (delivered(again), door.lines())
 
 
 def test_killed_before_the_write_the_postbox_stays_leased_until_the_carrier_ends(rig):
@@ -186,6 +216,134 @@ def test_killed_before_the_write_the_postbox_stays_leased_until_the_carrier_ends
     assert ("surfaced", ["x"], 1) == (told["proof"], door.lines(), told["attempt"])
     again = delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
     assert (KEY, ["x"]) == (again["delivery_id"], door.lines())
+
+
+def test_killed_before_the_write_its_key_waits_for_the_carrier_that_lives_on(rig):
+    """113: the second kiss with the key has its turn when the first one's carrier is over."""
+    door = rig.door()
+    shell_claude(rig, GATED)
+    killed_before_the_write(rig, alone=True)
+
+    again = rig.start("kiss", "--json", "fable", "x", "--key", KEY)
+    wait_for(lambda: waits(again), "the wait for the lease")
+    for gate in ("before", "after"):
+        open_gate(rig, gate)
+
+    told = delivered(ended(again))
+    assert ("surfaced", 1, ["x"]) == (told["proof"], told["attempt"], door.lines())
+    assert ["accepted", "verified"] == [event["kind"] for event in story(rig, KEY)]
+    assert [] == os.listdir(f"{rig.state}/attempts")
+
+
+def killed_before_the_write(rig: Rig, *, alone: bool = False) -> None:
+    """A dispatcher is killed while its GATED carrier has not yet started the wrapper.
+
+    Unless it dies *alone*, keeper and carrier are killed with it, and the lease is free.
+    """
+    kiss = rig.start("kiss", "fable", "x", "--key", KEY)
+    carrier = at_gate(rig, "before")
+    keeper = parent(carrier)
+    killed(kiss)
+    if not alone:
+        for pid in (keeper, carrier):
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not lease_is_held(rig), "the end of the lease")
+
+
+def killed_after_the_write(rig: Rig) -> None:
+    """Dispatcher and GATED carrier are killed when the line is at the door; the lease is free."""
+    kiss = rig.start("kiss", "fable", "x", "--key", KEY)
+    at_gate(rig, "before")
+    open_gate(rig, "before")
+    carrier = at_gate(rig, "after")
+    killed(kiss)
+    os.kill(carrier, signal.SIGKILL)
+    wait_for(lambda: not lease_is_held(rig), "the end of the lease")
+
+
+def remove_attempts(rig: Rig) -> None:
+    """Every attempt's folder is gone."""
+    for name in os.listdir(f"{rig.state}/attempts"):
+        shutil.rmtree(f"{rig.state}/attempts/{name}")
+
+
+def empty_the_database(rig: Rig) -> None:
+    """Every file of the database is gone."""
+    for name in os.listdir(rig.state):
+        if name.startswith("zdo.db"):
+            os.unlink(f"{rig.state}/{name}")
+
+
+def test_the_key_of_an_orphan_that_never_reached_the_door_delivers_once(rig):
+    """113: all killed before the wrapper: the second kiss judges that, and is the one delivery."""
+    door = rig.door()
+    shell_claude(rig, GATED)
+    killed_before_the_write(rig)
+    shell_claude(rig, SHELL % "")
+
+    told = delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+
+    assert (2, "surfaced", ["x"]) == (told["attempt"], told["proof"], door.lines())
+    kinds = ["accepted", "verified", "accepted", "judged"]
+    assert kinds == [event["kind"] for event in story(rig, KEY)]
+    assert [None, "carrier-exit", None, "delivered-start"] == journal(rig, KEY)
+    assert [] == os.listdir(f"{rig.state}/attempts")
+
+
+@pytest.mark.parametrize(
+    ("accept", "name", "status"), [("surface", "surfaced", 0), ("bare", "unknown", 3)]
+)
+def test_the_key_of_an_orphan_that_reached_the_door_delivers_nothing(rig, accept, name, status):
+    """113: all killed after the write: the second kiss says what the transcript shows, twice."""
+    door = rig.door(accept=accept)
+    shell_claude(rig, GATED)
+    killed_after_the_write(rig)
+    shell_claude(rig, SHELL % "")
+
+    for _ in range(2):
+        told = rig.zdo("kiss", "--json", "fable", "x", "--key", KEY).json
+        assert (name, status, 1) == (told["class"], told["exit"], told["attempt"])
+
+    assert ([None, name], ["x"], 0) == (journal(rig, KEY), door.lines(), shell_runs(rig))
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("by", ["kiss", "verify"])
+def test_an_orphan_whose_folder_was_removed_is_never_tried_again(rig, written, by):
+    """113: without its files nothing is proved: 3, and the same key delivers nothing."""
+    door = rig.door(accept="bare")
+    shell_claude(rig, GATED)
+    (killed_after_the_write if written else killed_before_the_write)(rig)
+    remove_attempts(rig)
+    shell_claude(rig, SHELL % "")
+
+    if by == "verify":
+        complained(rig.zdo("verify", KEY), "unknown", 3)
+    complained(rig.zdo("kiss", "fable", "x", "--key", KEY), "unknown", 3)
+
+    assert (["x"] if written else [], 0) == (door.lines(), shell_runs(rig))
+    assert [None, "unknown"] == journal(rig, KEY)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_an_emptied_database_does_not_make_an_old_key_new(rig, written):
+    """113: the folder that is still there belongs to an attempt nobody knows: 3, and it stays."""
+    door = rig.door(accept="bare")
+    shell_claude(rig, GATED)
+    (killed_after_the_write if written else killed_before_the_write)(rig)
+    empty_the_database(rig)
+    folder = f"{rig.state}/attempts/{KEY}.1"
+    before = sorted(os.listdir(folder))
+    shell_claude(rig, SHELL % "")
+
+    for _ in range(2):
+        said = rig.zdo("kiss", "--json", "fable", "x", "--key", KEY)
+        told = refused(rig, said, "unknown", 3)
+        assert folder in told["reason"]
+
+    assert (["x"] if written else [], 0) == (door.lines(), shell_runs(rig))
+    assert before == sorted(os.listdir(folder))
+    assert [None, "unknown"] == journal(rig, KEY)
 
 
 def test_killed_after_the_write_the_next_kiss_waits_and_works(rig):
@@ -270,22 +428,38 @@ def parent(pid: int) -> int:
         return int(file.read().rpartition(b")")[2].split()[1])
 
 
-def test_a_kiss_that_was_judged_an_orphan_while_it_slept_delivers_nothing(rig):
-    """113: judged "not in" by a look while it waited, a stopped dispatcher must not go on."""
-    door = rig.door()
+def asleep_before_the_lease(rig: Rig) -> subprocess.Popen[str]:
+    """A kiss that was stopped while it waited for the lease, which is free by now."""
+    rig.zdo("kiss", "nobody", "x")  # the database is made, so nobody is stopped making it
     with lease(rig):
         kiss = rig.start("kiss", "--json", "fable", "x", "--key", KEY)
-        wait_for(lambda: accepted(rig, KEY), "the acceptance")
+        wait_for(lambda: waits(kiss), "the wait for the lease")
         os.kill(kiss.pid, signal.SIGSTOP)
-    told = rig.zdo("verify", "--json", KEY).json
-    assert 76 == told["exit"]
+    return kiss
+
+
+def test_of_a_kiss_that_sleeps_before_the_lease_no_look_says_anything(rig):
+    """113: it has accepted nothing, so nobody is told that a repeat is safe; it goes on, once."""
+    door = rig.door()
+    kiss = asleep_before_the_lease(rig)
+    complained(rig.zdo("verify", KEY), "target-unknown", 67)
 
     os.kill(kiss.pid, signal.SIGCONT)
-    said = ended(kiss)
 
-    assert (False, []) == (said.exit == 0, door.lines())
-    delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+    delivered(ended(kiss))
     assert ["x"] == door.lines()
+
+
+def test_a_kiss_whose_key_was_delivered_while_it_slept_delivers_nothing(rig):
+    """113: whoever wakes up finds the line settled under the lease, and tells that verdict."""
+    door = rig.door()
+    kiss = asleep_before_the_lease(rig)
+    told = delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+
+    os.kill(kiss.pid, signal.SIGCONT)
+
+    assert told == delivered(ended(kiss))
+    assert (["x"], 1) == (door.lines(), len(rig.runs()))
 
 
 # -- Ctrl-C
@@ -302,9 +476,10 @@ def test_ctrl_c_while_waiting_for_the_lease_is_130(rig):
     door = rig.door()
     with lease(rig):
         kiss = rig.start("kiss", "--json", "fable", "x", "--key", KEY)
-        wait_for(lambda: accepted(rig, KEY), "the acceptance")
+        wait_for(lambda: waits(kiss), "the wait for the lease")
         refused(rig, interrupted(kiss), "interrupted", 130)
 
+    assert not accepted(rig, KEY)
     delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
     assert ["x"] == door.lines()
 
@@ -358,7 +533,7 @@ def test_an_unlinked_lock_file_does_not_make_two_holders(rig):
     rig.install_claude(before_s=0.1)
     with lease(rig):
         waiter = rig.start("kiss", "--json", "fable", "b", "--key", KEY)
-        wait_for(lambda: accepted(rig, KEY), "the acceptance")
+        wait_for(lambda: waits(waiter), "the wait for the lease")
         os.unlink(f"{rig.state}/locks/{P}.lock")
         third = rig.start("kiss", "--json", "fable", "c")
         delivered(ended(third))

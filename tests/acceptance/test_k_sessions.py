@@ -11,7 +11,6 @@ import pytest
 from tests.acceptance.saying import (
     CONFIG,
     OTHER,
-    accepted,
     answered,
     delivered,
     journal,
@@ -19,6 +18,7 @@ from tests.acceptance.saying import (
     normal,
     refused,
     wait_for,
+    waits,
 )
 from tests.fakes.door import T
 from tests.fakes.rig import P, Rig, Said
@@ -249,7 +249,7 @@ def waiting_kiss(rig: Rig, address: str, change: object) -> Said:
     key = f"a0000000-0000-4000-8000-{next(COUNT):012d}"
     with lease(rig):
         process = rig.start("kiss", "--json", address, "x", "--key", key)
-        wait_for(lambda: accepted(rig, key), "the acceptance")
+        wait_for(lambda: waits(process), "the wait for the lease")
         change()
     out, err = process.communicate(timeout=20)
     return Said(subprocess.CompletedProcess((), process.returncode, out, err))

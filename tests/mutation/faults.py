@@ -186,9 +186,30 @@ FAULTS = (
     Fault(
         "permit-is-not-withdrawn",
         "carrier/proof.py",
-        '        os.unlink(f"{attempt_dir}/{PERMIT}")',
-        '        os.stat(f"{attempt_dir}/{PERMIT}")',
+        '        os.rename(f"{attempt_dir}/{PERMIT}", f"{attempt_dir}/{WITHDRAWN}")',
+        '        os.link(f"{attempt_dir}/{PERMIT}", f"{attempt_dir}/{WITHDRAWN}")',
         (_DOOR, "tests/unit/test_proof.py"),
+    ),
+    Fault(
+        "an-emptied-folder-is-a-proof",
+        "carrier/proof.py",
+        '    return os.path.lexists(f"{attempt_dir}/{WITHDRAWN}") and not taken',
+        "    return not taken",
+        ("tests/unit/test_proof.py", "tests/unit/test_verify.py"),
+    ),
+    Fault(
+        "an-old-attempts-folder-is-used-again",
+        "carrier/attempt.py",
+        "        raise AttemptExists(attempt_dir) from None",
+        "        pass",
+        ("tests/unit/test_attempt.py", "tests/unit/test_kiss.py"),
+    ),
+    Fault(
+        "an-orphan-is-not-judged-before-its-key-is-tried",
+        "dispatch/kiss.py",
+        "    judge_orphan(database, draft.key, str(result.carrier.session_id), house)\n",
+        "",
+        ("tests/unit/test_kiss.py",),
     ),
     Fault(
         "hook-fails-open",
@@ -214,7 +235,7 @@ FAULTS = (
     Fault(
         "known-key-delivers-again",
         "dispatch/spool.py",
-        "    if (known.state, known.status) != (DEAD, _AGAIN):",
+        "    if not known.may_be_tried:",
         "    if known.state == QUEUED:",
         ("tests/unit/test_spool.py", "tests/properties/test_spool.py"),
     ),

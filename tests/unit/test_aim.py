@@ -12,6 +12,7 @@ from dispatch.result import Result
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
 from registry.errors import AddressUnknown
+from registry.rows import Listing, Skipped
 from registry.targets import Target
 from tests.fakes.envelopes import P, T
 from tests.fakes.evidence import OTHER, a_config, a_listing, a_row
@@ -79,6 +80,15 @@ def test_a_display_name_that_nobody_has_is_not_running():
     """A target by name is known even while no session answers to it."""
     with pytest.raises(TargetNotRunning, match="that name"):
         take_aim("fable", a_config(fable(kind="name", value="fable")), a_listing(), a_telling())
+
+
+@pytest.mark.parametrize("sought", [fable(), fable(kind="name", value="fable")])
+def test_rows_that_could_not_be_read_are_named(sought):
+    """The session may be one of them, so "not running" is not all that is said."""
+    listing = Listing((), (Skipped("1.json", "unreadable", 1), Skipped("2.json", "torn", 2)))
+
+    with pytest.raises(TargetNotRunning, match="1 rows could not be read"):
+        take_aim("fable", a_config(sought), listing, a_telling())
 
 
 def test_an_unbound_target_is_told_with_its_name():

@@ -75,7 +75,7 @@ def test_the_version_is_that_of_the_package(capsys):
     [
         ([], "no command given"),
         (["kiss"], "address"),
-        (["kiss", "t", "x", "y"], "unexpected extra argument"),
+        (["kiss", "t", "x", "y"], "too many words"),
         (["kiss", "t", "x", "--wait", "soon"], "--wait"),
         (["kiss", "t", "x", "--wait", "-1"], "--wait"),
         (["kiss", "t", "x", "--key"], "--key"),
@@ -167,3 +167,20 @@ def test_a_shell_can_ask_for_completions(home):
     )
 
     assert (0, "sessions\n", "") == (ended.returncode, ended.stdout, ended.stderr)
+
+
+@pytest.mark.parametrize(
+    "words", [["kiss", "fable", "a", "SECRET"], ["kiss", "fable", "--SECRET is broken"]]
+)
+def test_a_complaint_about_a_kiss_does_not_quote_the_line(words):
+    """The words that do not fit may be the line itself."""
+    with pytest.raises(Usage, match="quote the line") as caught:
+        app.run(words)
+
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_complaint_about_another_command_names_the_word():
+    """There it can only be a slip."""
+    with pytest.raises(Usage, match="--nonsense"):
+        app.run(["targets", "--nonsense"])

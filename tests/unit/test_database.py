@@ -319,7 +319,7 @@ def test_a_schema_with_flipped_bytes_is_a_sentence(path, was, became):
         file.seek(content.index(was))
         file.write(became)
 
-    with pytest.raises(DatabaseUnusable, match="malformed|can't decode") as caught:
+    with pytest.raises(DatabaseUnusable, match=r"malformed|can't decode") as caught:
         Database(path)
     assert "spool-unwritable" == class_of_error(caught.value)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -9,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from dispatch import journal, keep, spool
-from dispatch.database import DatabaseUnusable
+from dispatch.database import Database, DatabaseUnusable
 from dispatch.errors import JournalUnwritable, KeyConflict
 from dispatch.judge import class_of_error
 from dispatch.verdict import TABLE
 from registry.errors import StateUnsafe
 from registry.ids import new_uuid
 from tests.fakes.envelopes import DELIVERY
-from tests.fakes.evidence import NONCE, an_evidence
+from tests.fakes.evidence import NONCE, StoppedClock, an_evidence
 from tests.fakes.household import LINE, Household, a_draft, asked, conclude
 
 NOW = 1_796_048_000.0
@@ -156,6 +158,41 @@ def test_on_a_full_disk_nothing_is_accepted(database):
     with pytest.raises(DatabaseUnusable, match="full"):
         keep.accept(database, a_draft(b"x" * 60_000), asked(), NONCE, NOW)
     assert (None, []) == kept(database)
+
+
+@contextlib.contextmanager
+def another_writer(home):
+    """Somebody who is stopped in the middle of a write."""
+    with open(f"{home.state}/spool.lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def test_while_another_writer_sleeps_nothing_is_accepted(home, database):
+    """73 after ten seconds, and nothing was started; when it is over the key is as new."""
+    clock = StoppedClock()
+    began = clock.at
+    with contextlib.closing(Database(database.path, clock)) as patient:
+        with another_writer(home), pytest.raises(DatabaseUnusable, match="for 10 s") as caught:
+            keep.accept(patient, a_draft(), asked(), NONCE, NOW)
+        assert 10.0 <= clock.at - began < 10.1
+        assert ("spool-unwritable", (None, [])) == (class_of_error(caught.value), kept(database))
+        assert keep.accept(patient, a_draft(), asked(), NONCE, NOW) == 1
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_while_another_writer_sleeps_the_outcome_is_said_though_not_kept(home, database, later):
+    """74 names the class that the delivery had; the line stays claimed until somebody looks."""
+    owner = new_uuid()
+    keep.accept(database, a_draft(owner=owner), asked(), NONCE, NOW)
+    owners = () if later else (owner,)
+    settle = keep.settle_doubt if later else keep.settle
+
+    patient = Database(database.path, StoppedClock())
+    with another_writer(home), pytest.raises(JournalUnwritable, match="delivered-start"):
+        settle(patient, conclude(an_evidence()), {}, *owners, NOW)
+    patient.close()
+    assert kept(database)[0].state == spool.CLAIMED
 
 
 @pytest.mark.parametrize("later", [False, True])

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
 import sys
+from pathlib import Path
 
 import pytest
 
+from carrier.proof import issue, take
 from dispatch import journal, keep, spool, verify
+from dispatch.errors import DeliveryUnknown
 from dispatch.house import House
 from dispatch.kiss import Order, kiss
 from dispatch.line import line_of_text
 from registry.clock import Clock
+from registry.errors import LeaseBusy
 from registry.home import find_places, open_state
 from registry.locks import take_lease
 from registry.processes import Processes
 from registry.record import replace
-from tests.fakes.envelopes import DELIVERY, P, T
-from tests.fakes.household import ROOT, Household
+from tests.fakes.envelopes import DELIVERY, P, T, an_envelope
+from tests.fakes.evidence import OTHER
+from tests.fakes.household import ROOT, Household, a_draft, asked
 from tests.fakes.rig import Rig
 
 LINE = "tests are green"
+
+
+# Carriers: one that leaves a trace, and one whose wrapper took the permit and died.
+RAN = "echo ran >> {}/ran; exit 7"
+TAKEN = "cd $ZDO_CARRIER_ATTEMPT; mv permit intent; sleep 0.1"
 
 
 @pytest.fixture
@@ -190,17 +201,30 @@ def test_a_text_key_is_shown_as_it_was_given(home):
 # Under the lease.
 
 
-def test_a_postbox_in_use_is_busy_and_the_line_is_a_dead_letter(home):
-    """75: accepted, judged, and free to be tried again."""
-    house = home.house()
+@contextlib.contextmanager
+def lease_on(house, postbox=P):
+    """The lease on *postbox*, held by somebody else."""
     open_state(house.places)
-    lease = take_lease(house.places.locks, P, timeout_s=0, clock=Clock())
-    result = kiss(order(lock_timeout_s=0), house)
-    lease.close()
+    with contextlib.closing(lease(house, postbox)):
+        yield
 
-    assert result.verdict.name == "carrier-busy"
-    assert story(house) == [("accepted", None), ("judged", "carrier-busy")]
-    assert state(house) == spool.DEAD
+
+def lease(house, postbox=P):
+    """The lease, or LeaseBusy at once."""
+    return take_lease(house.places.locks, postbox, timeout_s=0, clock=Clock())
+
+
+def test_a_postbox_in_use_is_busy_and_the_line_was_never_accepted(home):
+    """75: a refusal in the journal and no row in the spool; the key is as new."""
+    house = home.house()
+    with lease_on(house):
+        result = kiss(order(lock_timeout_s=0), house)
+
+    assert ("carrier-busy", None) == (result.verdict.name, result.attempt)
+    assert story(house) == [("refused", "carrier-busy")]
+    assert state(house) is None
+    home.claude("exit 7")
+    assert kiss(order(), house).attempt == 1
 
 
 def test_a_postbox_that_runs_is_live(home):
@@ -212,7 +236,7 @@ def test_a_postbox_that_runs_is_live(home):
 
 
 class Meanwhile(Clock):
-    """A clock whose first look runs *act*: between the acceptance and the lease."""
+    """A clock whose first look runs *act*: after the first aim, before the lease."""
 
     def __init__(self, act):
         self._act = act
@@ -236,6 +260,7 @@ def test_a_target_that_ended_while_we_waited_is_not_running(home):
 
     assert result.verdict.name == "target-not-running"
     assert os.listdir(f"{home.state}/attempts") == []
+    assert (None, [("refused", "target-not-running")]) == (state(home.house()), story(home.house()))
 
 
 def test_a_postbox_that_changed_while_we_waited_is_not_driven(home):
@@ -253,6 +278,7 @@ def test_a_postbox_that_changed_while_we_waited_is_not_driven(home):
 
     assert result.verdict.name == "carrier-unbound"
     assert "changed meanwhile" in str(result.reason)
+    assert (None, [("refused", "carrier-unbound")]) == (state(home.house()), story(home.house()))
 
 
 def turn_off(home, session_id):
@@ -265,17 +291,65 @@ def turn_off(home, session_id):
             os.unlink(path)
 
 
-def test_a_kiss_that_was_judged_an_orphan_before_it_had_the_lease_delivers_nothing(home):
-    """Once somebody was told that a repeat is safe, this attempt must not deliver."""
-    home.claude(f"echo ran > {home.root}/ran; exit 1")
+def test_of_a_kiss_that_waits_for_the_lease_nothing_is_known(home):
+    """Nothing is accepted yet, so no look can judge it while it waits; it goes on by itself."""
+    home.claude("exit 7")
     told = []
-    house = home.house(clock=Meanwhile(lambda: told.append(verify.verify(DELIVERY, home.house()))))
 
-    result = kiss(order(), house)
+    def look():
+        with pytest.raises(DeliveryUnknown):
+            verify.verify(DELIVERY, home.house())
+        told.append(state(home.house()))
 
-    assert told[0].verdict.fate == "queue"
-    assert result.verdict.name == "carrier-busy"
-    assert not os.path.exists(f"{home.root}/ran")
+    result = kiss(order(), home.house(clock=Meanwhile(look)))
+
+    assert ([None], "carrier-exit", 1) == (told, result.verdict.name, result.attempt)
+    assert story(home.house()) == [("accepted", None), ("judged", "carrier-exit")]
+
+
+class AtLook(Clock):
+    """A clock that runs *act* at one look at the date: 1 is the acceptance, 2 the verdict."""
+
+    def __init__(self, number, act):
+        self._pid, self._left, self._act = os.getpid(), number, act
+
+    def now(self):
+        """The time; the keeper's looks do not count."""
+        if os.getpid() == self._pid:
+            self._left -= 1
+            if self._left == 0:
+                self._act()
+        return super().now()
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["acceptance", "verdict"])
+def test_the_line_is_accepted_and_settled_while_the_lease_is_held(home, number):
+    """A claimed row that whoever has the lease finds is an orphan, never a kiss under way."""
+    home.claude("exit 7")
+    seen = []
+
+    def look():
+        seen.append(state(home.house()))
+        with pytest.raises(LeaseBusy):
+            lease(home.house())
+
+    kiss(order(), home.house(clock=AtLook(number, look)))
+
+    assert [(None, spool.CLAIMED)[number - 1]] == seen
+    lease(home.house()).close()
+
+
+def test_a_status_that_closed_while_we_waited_is_refused_and_not_accepted(home):
+    """The gate is asked again under the lease, before anything is kept."""
+
+    def stop():
+        turn_off(home, T)
+        home.registry.add(sessionId=T, name="fable", status="stopped")
+
+    result = kiss(order(), home.house(clock=Meanwhile(stop)))
+
+    assert result.verdict.name == "target-status"
+    assert (None, [("refused", "target-status")]) == (state(home.house()), story(home.house()))
 
 
 class Replacing(Processes):
@@ -307,22 +381,222 @@ def test_a_lease_that_was_replaced_starts_nothing(home):
     assert os.listdir(f"{home.state}/attempts") == []
 
 
-@pytest.mark.parametrize("damage", ["file", "link"])
-def test_an_attempt_folder_that_cannot_be_made_is_spool_unwritable(home, damage):
-    """73, told and kept; the key may be tried again."""
-    folder = f"{home.state}/attempts/{DELIVERY}.1"
-    house = home.house()
-    open_state(house.places)
-    if damage == "file":
-        with open(folder, "wb"):
-            pass
-    else:
-        os.mkdir(folder)
-        os.symlink("/nowhere", f"{folder}/settings.json")
+def test_an_attempt_folder_that_cannot_be_made_is_spool_unwritable(home):
+    """73, told and kept; nothing was started and the key may be tried again."""
+    home.claude(RAN.format(home.root))
+    house = home.house(clock=AtLook(1, lambda: os.rmdir(f"{home.state}/attempts")))
 
     assert kiss(order(), house).verdict.name == "spool-unwritable"
-    assert story(house)[-1] == ("judged", "spool-unwritable")
-    assert state(house) == spool.DEAD
+    assert story(house) == [("accepted", None), ("judged", "spool-unwritable")]
+    assert (spool.DEAD, False) == (state(house), os.path.exists(f"{home.root}/ran"))
+    assert (2, "carrier-exit") == told(kiss(order(), home.house()))
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "permit", "link"])
+def test_an_attempt_folder_that_is_there_already_is_a_doubt(home, kind):
+    """An emptied database does not know it: 3, the folder stays, and nothing is ever started."""
+    home.claude(RAN.format(home.root))
+    house = home.house()
+    open_state(house.places)
+    folder = Path(f"{home.state}/attempts/{DELIVERY}.1")
+    if kind == "file":
+        folder.touch()
+    elif kind == "link":
+        folder.symlink_to(home.root)
+    else:
+        folder.mkdir()
+    if kind == "permit":
+        issue(str(folder), an_envelope())
+
+    first, second = kiss(order(), house), kiss(order(), house)
+
+    assert ("unknown", 3, 1) == (first.verdict.name, first.verdict.exit, first.attempt)
+    assert f"{DELIVERY}.1 is left" in str(first.reason)
+    assert first == second
+    assert story(house) == [("accepted", None), ("judged", "unknown")]
+    assert (spool.UNCERTAIN, False) == (state(house), os.path.exists(f"{home.root}/ran"))
+    assert os.path.lexists(folder)
+    assert kind != "permit" or os.listdir(folder) == ["permit"]
+
+
+def test_an_emptied_database_delivers_no_second_time(home):
+    """The folder of an open outcome outlives the database: the same key is unknown, not new."""
+    home.claude(TAKEN)
+    kiss(order(), home.house())
+    folder = f"{home.state}/attempts/{DELIVERY}.1"
+    before = sorted(os.listdir(folder))
+    for name in os.listdir(home.state):
+        if name.startswith("zdo.db"):
+            os.unlink(f"{home.state}/{name}")
+    home.claude(RAN.format(home.root))
+
+    assert (1, "unknown") == told(kiss(order(), home.house()))
+    assert before == sorted(os.listdir(folder))
+    assert not os.path.exists(f"{home.root}/ran")
+
+
+# The same key again.
+
+
+def told(result):
+    """Attempt and class."""
+    return result.attempt, result.verdict.name
+
+
+def orphan(home, *, permit=True, taken=False):
+    """A line whose dispatcher died, and the attempt folder that it left."""
+    result = replace(home.accepted(), attempt=1)
+    folder = f"{home.state}/attempts/{result.delivery_id}.1"
+    os.mkdir(folder, 0o700)
+    if permit:
+        issue(folder, an_envelope(msg_id=DELIVERY, line=LINE, claude_dir=home.claude_dir))
+    if taken:
+        take(folder)
+    return folder
+
+
+def test_a_settled_key_is_answered_before_the_lease(home):
+    """Whoever holds the postbox: what became of the line is known."""
+    before = home.judged()
+    with lease_on(home.house()):
+        result = kiss(order(lock_timeout_s=0), home.house())
+
+    assert before == result
+    assert story(home.house()) == [("accepted", None), ("judged", "delivered-start")]
+
+
+def test_a_conflicting_key_is_told_before_the_lease(home):
+    """Nobody needs to wait for that."""
+    home.judged()
+    with lease_on(home.house()):
+        result = kiss(order(line="tests are red", lock_timeout_s=0), home.house())
+
+    assert result.verdict.name == "key-conflict"
+
+
+def test_a_key_that_conflicts_by_the_time_we_have_the_lease_is_refused(home):
+    """Somebody used it for another line while we waited; that line is left alone."""
+    home.claude(RAN.format(home.root))
+
+    def use():
+        with contextlib.closing(home.database()) as database:
+            keep.accept(database, a_draft(b"tests are red"), asked(), "n", 1.0)
+
+    result = kiss(order(), home.house(clock=Meanwhile(use)))
+
+    assert result.verdict.name == "key-conflict"
+    assert story(home.house()) == [("accepted", None), ("refused", "key-conflict")]
+    assert (spool.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
+
+
+@pytest.mark.parametrize(("settled", "ends"), [(False, spool.CLAIMED), (True, spool.DEAD)])
+def test_a_key_that_may_be_tried_waits_its_turn_like_any_other(home, settled, ends):
+    """Claimed by somebody, or a safe failure: with the postbox in use it is busy, and stays so."""
+    if settled:
+        home.claude("exit 7")
+        kiss(order(), home.house())
+    else:
+        home.accepted()
+    with lease_on(home.house()):
+        result = kiss(order(lock_timeout_s=0), home.house())
+
+    assert result.verdict.name == "carrier-busy"
+    assert (ends, ("refused", "carrier-busy")) == (state(home.house()), story(home.house())[-1])
+
+
+def test_a_key_that_was_settled_while_we_waited_is_answered(home):
+    """The other dispatcher had the lease first: nothing is started a second time."""
+    home.claude(RAN.format(home.root))
+    kept = []
+
+    result = kiss(order(), home.house(clock=Meanwhile(lambda: kept.append(home.judged()))))
+
+    assert kept == [result]
+    assert not os.path.exists(f"{home.root}/ran")
+
+
+def test_an_orphan_that_never_reached_the_door_is_judged_and_tried_again(home):
+    """Its permit is withdrawn first: whatever of it still lives can write nothing."""
+    folder = orphan(home)
+    home.claude(RAN.format(home.root))
+
+    assert (2, "carrier-exit") == told(kiss(order(), home.house()))
+    assert story(home.house()) == [
+        ("accepted", None),
+        ("verified", "carrier-exit"),
+        ("accepted", None),
+        ("judged", "carrier-exit"),
+    ]
+    assert not os.path.exists(folder)
+    with open(f"{home.root}/ran", encoding="ascii") as file:
+        assert file.read() == "ran\n"
+
+
+@pytest.mark.parametrize("left", ["intent", "emptied", "nothing"])
+@pytest.mark.parametrize("surfaced", [False, True])
+def test_an_orphan_that_may_be_in_is_judged_and_never_tried_again(home, left, surfaced):
+    """Taken by a wrapper, emptied, or removed: the transcript decides, else it is unknown."""
+    folder = orphan(home, permit=left == "intent", taken=left == "intent")
+    if left == "nothing":
+        os.rmdir(folder)
+    if surfaced:
+        home.transcript().surface(DELIVERY)
+    home.claude(RAN.format(home.root))
+    name, ends = ("surfaced", spool.DELIVERED) if surfaced else ("unknown", spool.UNCERTAIN)
+
+    results = [kiss(order(), home.house()) for _ in range(2)]
+
+    assert [(1, name)] * 2 == [told(each) for each in results]
+    assert story(home.house()) == [("accepted", None), ("verified", name)]
+    assert (ends, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
+
+
+def test_an_orphan_of_another_postbox_is_left_to_whoever_has_that_one(home):
+    """Its carrier may still run there: unknown, its permit stands, and nothing is started here."""
+    folder = orphan(home)
+    own = f'carrier_session = "{OTHER}"\n'
+    home.configure(f'[targets.fable]\nsession = "{T}"\n{own}')
+    home.claude(RAN.format(home.root))
+    with lease_on(home.house()):
+        result = kiss(order(lock_timeout_s=0), home.house())
+
+    assert result.verdict.name == "unknown"
+    assert "under way" in str(result.reason)
+    assert (spool.CLAIMED, ["permit"]) == (state(home.house()), os.listdir(folder))
+    assert story(home.house()) == [("accepted", None)]
+    assert not os.path.exists(f"{home.root}/ran")
+
+
+def test_an_orphan_whose_story_cannot_be_read_is_not_tried(home):
+    """A later zdo wrote it: its entry is named, the line stays claimed."""
+    home.accepted()
+    with contextlib.closing(home.database()) as database, database.writing() as link:
+        link.execute('UPDATE event SET body = \'{"attempt": 1, "result": {"v": 2}}\'')
+    home.claude(RAN.format(home.root))
+
+    result = kiss(order(), home.house())
+
+    assert ("journal-unwritable", 74) == (result.verdict.name, result.verdict.exit)
+    assert (spool.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
+
+
+def test_an_orphan_that_never_reached_the_door_is_delivered_once(rig):
+    """With a real wrapper: the key that nobody finished is in the door one time."""
+    house = house_of(rig)
+    rig.install_claude(hook="none")
+    kiss(order(), house)  # the state folder and the first attempt's row
+    with contextlib.closing(keep.open_database(house)) as database, database.writing() as link:
+        link.execute("UPDATE line SET state = ?", (spool.CLAIMED,))
+        link.execute("DELETE FROM event WHERE kind = 'judged'")
+    folder = f"{house.places.attempts}/{DELIVERY}.1"
+    os.mkdir(folder, 0o700)
+    issue(folder, an_envelope(msg_id=DELIVERY, line=LINE, claude_dir=rig.claude_dir))
+    rig.install_claude()
+
+    assert (2, "delivered-start") == told(kiss(order(), house))
+    assert (2, "delivered-start") == told(kiss(order(), house))
+    assert [LINE] == rig.target.lines()
+    assert os.listdir(house.places.attempts) == []
 
 
 # Endings.
@@ -353,7 +627,7 @@ def test_an_attempt_that_did_not_deliver_has_its_class(home, script, name):
 
 def test_an_open_outcome_is_never_tried_again(home):
     """The same key then tells what became of the line."""
-    home.claude("mv $ZDO_CARRIER_ATTEMPT/permit $ZDO_CARRIER_ATTEMPT/intent")
+    home.claude(TAKEN)
     first = kiss(order(), home.house())
     home.claude(f"echo ran > {home.root}/ran")
     second = kiss(order(), home.house())
@@ -440,24 +714,10 @@ def test_ctrl_c_while_waiting_for_the_model_does_not_invite_a_repeat(rig):
     assert [LINE] == rig.target.lines()
 
 
-class Editing(Clock):
-    """A clock that runs *act* when the verdict is being kept."""
-
-    def __init__(self, act):
-        self._pid, self._looks, self._act = os.getpid(), 0, act
-
-    def now(self):
-        """The first look is the acceptance, the second the verdict."""
-        self._looks += os.getpid() == self._pid
-        if self._looks == 2:
-            self._act()
-        return super().now()
-
-
 def test_trouble_after_the_delivery_is_not_a_refusal(rig):
     """The line is in: a configuration that somebody breaks now changes nothing of that."""
     rig.target.change(surface_after=None)
-    clock = Editing(lambda: rig.configure("[nonsense]\n"))
+    clock = AtLook(2, lambda: rig.configure("[nonsense]\n"))
     result = kiss(order(until_surfaced=True, wait_s=0.1), house_of(rig, clock=clock))
 
     assert [LINE] == rig.target.lines()
@@ -474,27 +734,38 @@ def test_ctrl_c_before_the_start_is_interrupted(home):
 
     assert ("interrupted", 130) == (result.verdict.name, result.verdict.exit)
     assert "before anything was started" in str(result.reason)
-    assert state(home.house()) == spool.DEAD
+    assert (None, [("refused", "interrupted")]) == (state(home.house()), story(home.house()))
 
 
-class AtTheEnd(Clock):
-    """A clock that stops this process when it is asked for the time of the verdict."""
+class Interrupting(dict):
+    """An environment that stops this process when it is searched for a program."""
 
-    def __init__(self):
-        self._pid, self._looks = os.getpid(), 0
-
-    def now(self):
-        """The first look is the acceptance, the second the verdict."""
-        self._looks += os.getpid() == self._pid
-        if self._looks == 2:
+    def get(self, name, default=None):
+        """Ctrl-C, here."""
+        if name == "PATH":
             raise KeyboardInterrupt
-        return super().now()
+        return super().get(name, default)
+
+
+def test_ctrl_c_between_acceptance_and_start_is_the_lines_verdict(home):
+    """130, nothing was started, and the key may be tried again."""
+    result = kiss(order(), home.house(env=Interrupting(home.env)))
+
+    assert (1, "interrupted") == told(result)
+    assert story(home.house()) == [("accepted", None), ("judged", "interrupted")]
+    assert (spool.DEAD, []) == (state(home.house()), os.listdir(f"{home.state}/attempts"))
+    home.claude("exit 7")
+    assert (2, "carrier-exit") == told(kiss(order(), home.house()))
 
 
 def test_ctrl_c_after_the_run_tells_what_it_came_to(home):
     """The verdict is known, though not kept: the line stays claimed until somebody looks."""
     home.claude("exit 7")
-    result = kiss(order(), home.house(clock=AtTheEnd()))
+
+    def stop():
+        raise KeyboardInterrupt
+
+    result = kiss(order(), home.house(clock=AtLook(2, stop)))
 
     assert result.verdict.name == "carrier-exit"
     assert state(home.house()) == spool.CLAIMED
@@ -505,14 +776,13 @@ class AmongOrphans(Clock):
     """A clock that stops this process when it cleans up after a killed keeper."""
 
     def __init__(self, ran):
-        self._pid, self._ran, self._stopped = os.getpid(), ran, False
+        self._pid, self._ran = os.getpid(), ran
 
-    def monotonic(self):
-        """Once, after the carrier has run."""
-        if os.getpid() == self._pid and not self._stopped and os.path.exists(self._ran):
-            self._stopped = True
+    def sleep(self, seconds):
+        """Ctrl-C, while a carrier that has run takes its time to end."""
+        if os.getpid() == self._pid and os.path.exists(self._ran):
             raise KeyboardInterrupt
-        return super().monotonic()
+        super().sleep(seconds)
 
 
 def test_ctrl_c_before_anything_is_known_is_an_honest_doubt(home):
@@ -520,12 +790,13 @@ def test_ctrl_c_before_anything_is_known_is_an_honest_doubt(home):
     ran = f"{home.root}/ran"
     # A keeper that died before it had named its carrier would leave nobody to clean up after.
     named = "until [ -s $ZDO_CARRIER_ATTEMPT/carrier ]; do sleep 0.01; done"
-    home.claude(f"{named}; echo ran > {ran}; kill -9 $PPID")
+    home.claude(f"trap '' TERM; {named}; echo ran > {ran}; kill -9 $PPID; sleep 0.3")
     result = kiss(order(), home.house(clock=AmongOrphans(ran)))
 
     assert result.verdict.name == "unknown"
     assert "Ctrl-C" in str(result.reason)
     assert state(home.house()) == spool.CLAIMED
+    take_lease(f"{home.state}/locks", P, timeout_s=10, clock=Clock()).close()
     assert verify.verify(DELIVERY, home.house()).verdict.fate == "queue"
 
 

@@ -1,5 +1,6 @@
 """The reply socket: what a target tells the process that wrote."""
 
+import errno
 import json
 import os
 import socket
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from carrier.notices import Ear, parse_notice
+from carrier.notices import UNREADABLE, Ear, parse_notice
 from carrier.proof import Notice
 from tests.fakes.envelopes import MSG, recorded, recorded_rows
 
@@ -189,8 +190,8 @@ def test_a_notice_without_a_newline_counts_at_the_end(folder: str) -> None:
     assert [each.status for each in ear.notices] == ["held"]
 
 
-def test_a_caller_that_hangs_up_hard_is_no_error(folder: str) -> None:
-    """Its bytes were taken before."""
+def test_a_caller_that_hangs_up_hard_leaves_a_doubt(folder: str) -> None:
+    """What it had said counts; what else it wanted to say nobody knows."""
     ear = Ear(folder, 7, MSG)
     conn = call(ear, notice())
     ear.hear()
@@ -208,7 +209,26 @@ def test_a_caller_that_hangs_up_hard_is_no_error(folder: str) -> None:
     ear._callers[fd] = (Broken(), heard)  # type: ignore[assignment]
     ear.hear()
     ear.close()
-    assert [each.status for each in ear.notices] == ["held"]
+    assert [each.status for each in ear.notices] == [UNREADABLE, "held"]
+    assert ear.notices[0].reason == "a notice could not be read: ConnectionResetError"
+
+
+def test_a_caller_that_cannot_be_let_in_leaves_a_doubt(folder: str) -> None:
+    """Without a descriptor for it, a "held" may have been missed; told once, not for ever."""
+
+    class Starved:
+        def _accept(self) -> None:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    ear = Ear(folder, 7, MSG)
+    listener, ear._listener = ear._listener, Starved()  # type: ignore[assignment]
+    for _ in range(40):
+        ear.hear()
+    ear._listener = listener
+    ear.close()
+
+    assert {UNREADABLE} == {each.status for each in ear.notices}
+    assert len(ear.notices) <= 16
 
 
 def test_a_caller_without_end_is_cut(folder: str) -> None:

@@ -7,9 +7,10 @@ import os
 
 import pytest
 
+from carrier.report import Unreadable
 from dispatch.cli import views
 from tests.fakes.envelopes import DELIVERY, P, T
-from tests.fakes.evidence import an_evidence
+from tests.fakes.evidence import a_run, an_evidence
 from tests.fakes.household import Household, conclude
 
 
@@ -132,6 +133,19 @@ def test_show_tells_the_story_without_the_line(home, capsys):
     assert events[0]["id"] < events[1]["id"]
     assert events[1]["class"] == "receipt-missing"
     assert "tests are green" not in said
+
+
+def test_show_has_the_last_words_of_a_carrier_that_failed(home, capsys):
+    """The advice of its class is to read them."""
+    said = a_run(exit=1, stdout=b"", stderr=b"one\ntwo\nthree\nNo conversation found\x1b[2J\n")
+    home.judged(intent=False, receipt=None, proof="none", run=said, report=Unreadable("empty"))
+
+    views.show(DELIVERY, as_object=False)
+    lines = capsys.readouterr().out.splitlines()
+
+    assert ["  stderr  two", "  stderr  three", "  stderr  No conversation found\\x1b[2J"] == lines[
+        2:
+    ]
 
 
 def test_show_has_the_evidence(home, capsys):
