@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def open_database(house: House) -> Database:
     """The database of *house*, its folder made or checked; StateUnsafe or DatabaseUnusable."""
     open_state(house.places)
-    return Database(house.places.database)
+    return Database(house.places.database, house.clock)
 
 
 def accept(database: Database, draft: Draft, result: Result, nonce: str, now: float) -> int | Kept:

@@ -12,6 +12,7 @@ import hashlib
 from carrier.errors import CarrierError, CarrierUnbound, NestedKiss
 from dispatch import keep, post
 from dispatch.aim import gate, refuse_live_postbox, take_aim
+from dispatch.database import DatabaseUnusable
 from dispatch.errors import DispatchError, JournalUnwritable
 from dispatch.judge import class_of_error
 from dispatch.result import LineFacts, Result
@@ -96,6 +97,9 @@ def kiss(order: Order, house: House) -> Result:
         if errand.telling.started:
             return _cut_short(errand.telling, str(error))
         name, reason = class_of_error(error), str(error)
+        if isinstance(error, DatabaseUnusable):
+            # Asking it a second time would only double the wait.
+            return errand.telling.add(verdict=TABLE[name], reason=reason)
     except KeyboardInterrupt:
         if errand.telling.started:
             return _cut_short(errand.telling, "stopped by Ctrl-C while a carrier ran")

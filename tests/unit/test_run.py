@@ -430,3 +430,15 @@ def test_what_is_no_child_cannot_be_watched():
     os.waitpid(pid, 0)
 
     assert watch(pid) is None
+
+
+def test_a_keeper_that_is_reaped_already_is_over(tmp_path):
+    """A caller that ignores SIGCHLD leaves the reaping to the kernel: nothing to wait for."""
+    stage = Stage(tmp_path, hook="none")
+    gone = a_child(lambda: None)
+    os.waitpid(gone, 0)
+
+    run = carry_out(stage.order(), Clock(), fork=lambda: gone)
+
+    assert (None, None, False) == (run.exit, run.spawn_error, run.interrupted)
+    assert [False, True] == [stage.has("permit"), stage.has("withdrawn")]
