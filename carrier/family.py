@@ -1,7 +1,7 @@
 """Everything that a carrier started, found by parentage and group, never by name.
 
 Where the kernel lets the keeper adopt orphans, none escapes; elsewhere a child
-that leaves the group does (RELIABILITY 3.2).
+that leaves the group does (docs/INTERNALS.md, crash by crash).
 """
 
 from __future__ import annotations

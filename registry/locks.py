@@ -1,8 +1,8 @@
 """The lease on a postbox: a descriptor that outlives whoever took it.
 
 Raw flock, because the lock must live as long as any process that inherited the
-descriptor: carrier and keeper keep it when the dispatcher is killed (RELIABILITY
-3.3).  Not promised: exclusion on a network drive with local locks.
+descriptor: carrier and keeper keep it when the dispatcher is killed (decision
+0006).  Not promised: exclusion on a network drive with local locks.
 """
 
 from __future__ import annotations

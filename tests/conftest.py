@@ -23,6 +23,6 @@ def is_ambient(name: str) -> bool:
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch):
-    """Take the variables away that would change what zdo does (REQUIREMENTS A03)."""
+    """Take the variables away that would change what zdo does."""
     for name in filter(is_ambient, tuple(os.environ)):
         monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""K05 and FAILURES 113: several at once, and a dispatcher that is killed at any moment."""
+"""K05: several at once, and a dispatcher that is killed at any moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failures that others reported (FAILURES.md), replayed: number, script, door, what zdo says."""
+"""Failures that users of such tools reported, replayed: number, script, door, what zdo says."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ HISTORIES: list[tuple[int, dict[str, Any], dict[str, Any], str, int, str, int]] 
     "history", HISTORIES, ids=[f"{each[0]}-{each[3]}-{n}" for n, each in enumerate(HISTORIES)]
 )
 def test_a_reported_failure_replayed(rig, history):
-    """FAILURES: each history has one verdict, one proof, so many door writes, one judgement."""
+    """Each history has one verdict, one proof, so many door writes, one judgement."""
     number, behaviour, script, name, status, proof, writes = history
     door = rig.door(**script)
     rig.install_claude(**behaviour)

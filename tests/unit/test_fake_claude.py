@@ -203,7 +203,7 @@ def test_term_and_hangup_end_it_as_recorded(tmp_path, number, status):
 
 
 def test_it_can_ignore_term(tmp_path):
-    """As the wedged ones under launchd do (FAILURES 68)."""
+    """As the wedged ones under launchd do."""
     path = install(tmp_path, hook="none", hang_s=20, ignore_term=True)
     with _start(path) as running:
         wait_for(lambda: log_of(path, "hooks"))

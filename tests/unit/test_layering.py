@@ -18,7 +18,7 @@ from tests.fakes.rig import Rig
 LAYERS = ("registry", "carrier", "dispatch", "dispatch.cli")
 OURS = ("registry", "carrier", "dispatch")
 
-# Who may touch what only an edge touches (ARCHITECTURE, the tree: *).
+# Who may touch what only an edge touches (docs/INTERNALS.md, layers).
 EDGES = {
     "fork": {"carrier.run"},
     "posix_spawn": {"carrier.ward"},
@@ -164,7 +164,7 @@ def touched(name):
 
 @pytest.mark.parametrize("word", EDGES)
 def test_effects_live_at_their_edges(word):
-    """Processes, locks and sockets are touched where ARCHITECTURE says, and nowhere else."""
+    """Processes, locks and sockets are touched where docs/INTERNALS.md says, and nowhere else."""
     assert EDGES[word] == {name for name in MODULES if word in touched(name)}
 
 

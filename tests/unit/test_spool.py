@@ -128,7 +128,7 @@ def test_doubt_is_settled_once_and_delivery_stays(database):
 
 
 def test_settling_never_changes_the_width_of_a_row(database):
-    """On a full disk a row can be settled only inside its own bytes (RELIABILITY 2.5)."""
+    """On a full disk a row can be settled only inside its own bytes."""
     accept(database, draft())
     with database.reading() as link:
         link.execute("SELECT 1")
