@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -26,3 +27,11 @@ def _clean_environment(monkeypatch):
     """Take the variables away that would change what zdo does."""
     for name in filter(is_ambient, tuple(os.environ)):
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _signals_as_on_a_terminal():
+    """Heed the signals that nohup, cron or `&` would have us and our children ignore."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
