@@ -82,7 +82,8 @@ class Bench:
         said = subprocess.run(
             [self.rss, *self.words[name]], env=self.env(name), check=True, capture_output=True
         )
-        return int(said.stdout) / 1024
+        # Kilobytes on Linux, bytes on macOS.
+        return int(said.stdout) / (1024 if sys.platform == "linux" else 1024**2)
 
     def to_frame(self) -> float:
         """Seconds from the wrapper's start to the frame at the door, of the last kiss."""

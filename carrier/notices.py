@@ -15,6 +15,10 @@ import os
 
 from carrier.proof import Notice
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 UNREADABLE = "unreadable"
 SETTLED = frozenset({"delivered", "denied", "expired", "dropped"})  # nothing follows these
 
@@ -29,9 +33,11 @@ _TEXT = 500
 class Ear:
     """The reply socket: the target sends notices to the process that wrote, and only to it."""
 
-    def __init__(self, folder: str, pid: int, msg_id: str):
+    def __init__(
+        self, folder: str, pid: int, msg_id: str, unlink: Callable[[str], None] = os.unlink
+    ):
         self.notices: list[Notice] = []
-        self._msg_id = msg_id
+        self._msg_id, self._unlink = msg_id, unlink
         self._callers: dict[int, tuple[_socket.socket, bytearray]] = {}
         self._listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
@@ -68,12 +74,12 @@ class Ear:
             try:
                 # What socket.accept() itself is made of.
                 fd, _ = self._listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001
+                caller = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
             except BlockingIOError:
                 break
             except OSError as error:
                 self._missed(error)
                 break
-            caller = _socket.socket(fileno=fd)
             caller.settimeout(0)
             self._callers[fd] = (caller, bytearray())
         for fd, (caller, heard) in list(self._callers.items()):
@@ -84,8 +90,11 @@ class Ear:
         """Stop listening; the path goes too, unless it has become somebody else's."""
         for caller, _ in self._callers.values():
             caller.close()
-        if _file_at(self.path) == self._file is not None:
-            os.unlink(self.path)
+        try:
+            if _file_at(self.path) == self._file is not None:
+                self._unlink(self.path)
+        except OSError:
+            pass  # gone already; after the write nothing may hide that it was made
         self._listener.close()
 
     def _missed(self, error: OSError) -> None:

@@ -76,7 +76,8 @@ def issue(attempt_dir: str, envelope: Envelope) -> None:
 def take(attempt_dir: str) -> Envelope | None:
     """The envelope, once; None when the permit is withdrawn or somebody took it.
 
-    An unreadable permit raises before it is taken, so it can still be withdrawn.
+    An unreadable permit, or an intent that cannot be flushed, raises, and the
+    door stays provably untouched.
     Killed in the middle, the permit either stands or has become the intent.
     """
     permit = f"{attempt_dir}/{PERMIT}"
@@ -87,7 +88,12 @@ def take(attempt_dir: str) -> Envelope | None:
         os.rename(permit, f"{attempt_dir}/{INTENT}")
     except FileNotFoundError:
         return None
-    sync_folder(attempt_dir)
+    try:
+        sync_folder(attempt_dir)
+    except OSError:
+        # An intent that may not survive a power cut is none: nothing will be written.
+        os.rename(f"{attempt_dir}/{INTENT}", f"{attempt_dir}/{WITHDRAWN}")
+        raise
     return envelope
 
 

@@ -98,7 +98,10 @@ def find_row(envelope: Envelope, processes: Processes) -> Row:
 
 def _moved_to(envelope: Envelope, processes: Processes, row: Row) -> str | None:
     """The session that took over *row*'s process meanwhile: it drops our pinned line unread."""
-    now = row_of(envelope.claude_dir, row.pid, processes)
+    try:
+        now = row_of(envelope.claude_dir, row.pid, processes)
+    except OSError:
+        return None  # after the write nothing may hide that it was made
     other = None if now is None else now.session_id
     return None if other == row.session_id else other
 

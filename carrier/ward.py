@@ -82,12 +82,16 @@ class Ward:
         Killed before the pid is on disk, the carrier goes on without a deadline,
         but with the lease.
         """
+        program = self.order.argv[0]
+        if not program.startswith("/"):
+            # A bare name would be looked for in the folder that we are about to enter.
+            return f"{program} is not on PATH"
         self._out, out = os.pipe()
         self._err, err = os.pipe()
         try:
             os.chdir(self.order.cwd)
             self.pid = os.posix_spawn(
-                self.order.argv[0],
+                program,
                 self.order.argv,
                 self.order.env,
                 file_actions=[(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, err, 2)],
@@ -96,9 +100,9 @@ class Ward:
                 setsigdef=_DEFAULTS,
             )
         except OSError as error:
-            return f"{error.filename or self.order.argv[0]}: {error.strerror or error}"
+            return f"{error.filename or program}: {error.strerror or error}"
         except ValueError as error:
-            return f"{self.order.argv[0]}: {error}"
+            return f"{program}: {error}"
         finally:
             os.close(out)
             os.close(err)

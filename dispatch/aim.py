@@ -1,7 +1,7 @@
 """From an address to two sessions side by side, or a refusal.  Starts nothing.
 
-The order is the contract: misbound is judged before anything about the target's
-liveness or status, and a postbox that runs is judged last, under the lease.
+The order is the contract: misbound is judged before the target is found dead or
+its status wrong, and a postbox that runs is judged last, under the lease.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from carrier.binding import bind, postbox_for
 from carrier.errors import CarrierLive
 from dispatch.errors import TargetNotRunning, TargetStatus
 from dispatch.result import CarrierFacts, TargetFacts
+from registry.errors import LeaseBusy, StateUnsafe
+from registry.locks import take_lease
 from registry.record import Record
 from registry.resolve import find_again, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from carrier.binding import Binding
+    from dispatch.house import House
     from dispatch.telling import Telling
     from registry.resolve import DoorTarget
     from registry.rows import Listing, Row
@@ -60,6 +63,20 @@ def gate(aim: Aim, *, if_idle: bool) -> None:
     wanted = ("idle",) if if_idle else OPEN_STATUSES
     if aim.row.status not in wanted:
         raise TargetStatus(aim.target.id, aim.row.status, " or ".join(wanted))
+
+
+def is_leased(house: House, postbox: str) -> bool:
+    """Whether a carrier of ours may be running through *postbox* right now.
+
+    For those who only look: takes the lease and lets it go again at once.
+    """
+    try:
+        take_lease(house.places.locks, postbox, timeout_s=0, clock=house.clock).close()
+    except LeaseBusy:
+        return True
+    except StateUnsafe:
+        return False  # no state folder yet, so no carrier either
+    return False
 
 
 def refuse_live_postbox(postbox: str, listing: Listing) -> None:

@@ -11,7 +11,7 @@ import os
 import sqlite3
 from contextlib import contextmanager
 
-from dispatch.errors import DispatchError
+from dispatch.errors import DatabaseUnusable
 from registry.clock import Clock
 
 TYPE_CHECKING = False
@@ -68,14 +68,6 @@ CREATE INDEX event_delivery ON event(delivery, id);
 """
 
 
-class DatabaseUnusable(DispatchError):
-    """The file cannot be opened, read or written now; *why* is a clause for a sentence."""
-
-    def __init__(self, path: str, why: str):
-        self.path, self.why = path, why
-        super().__init__(f"{path}: {why}")
-
-
 class Database:
     """An open file; one per process, never shared across a fork."""
 
@@ -86,9 +78,13 @@ class Database:
             # SQLite makes the file by the umask; it holds lines, so 0600 it is.
             os.close(os.open(path, _PLAIN, 0o600))
             self._link = sqlite3.connect(path, isolation_level=None)
-            for pragma in _PRAGMAS:
-                self._link.execute(pragma)
-            self._check_version()
+            try:
+                for pragma in _PRAGMAS:
+                    self._link.execute(pragma)
+                self._check_version()
+            except BaseException:
+                self._link.close()
+                raise
 
     def _check_version(self) -> None:
         version = self._number("user_version")

@@ -39,6 +39,14 @@ class TargetStatus(DispatchError):
         super().__init__(f"target {target} has status {status or 'none'}, not {wanted}")
 
 
+class DatabaseUnusable(DispatchError):
+    """The file cannot be opened, read or written now; *why* is a clause for a sentence."""
+
+    def __init__(self, path: str, why: str):
+        self.path, self.why = path, why
+        super().__init__(f"{path}: {why}")
+
+
 class SpoolUnwritable(DispatchError):
     """The line could not be kept, so nothing was started."""
 
@@ -60,7 +68,7 @@ class JournalUnreadable(DispatchError):
 
     def __init__(self, delivery: str, event: int):
         self.delivery, self.event = delivery, event
-        super().__init__(f"entry {event} of delivery {delivery} cannot be read; upgrade zdo")
+        super().__init__(f"entry {event} of delivery {delivery} is not one of this zdo's")
 
 
 class DeliveryUnknown(DispatchError):

@@ -12,7 +12,6 @@ from carrier.proof import Receipt, TornReceipt
 from carrier.report import Report
 from carrier.transcript import ENQUEUED, NONE, SURFACED
 from dispatch import errors
-from dispatch.database import DatabaseUnusable
 from dispatch.verdict import TABLE, Verdict
 from registry import errors as registry_errors
 from registry.record import Record
@@ -44,7 +43,7 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.TargetNotRunning: "target-not-running",
     errors.TargetStatus: "target-status",
     errors.SpoolUnwritable: "spool-unwritable",
-    DatabaseUnusable: "spool-unwritable",
+    errors.DatabaseUnusable: "spool-unwritable",
     errors.JournalUnwritable: "journal-unwritable",
     errors.JournalUnreadable: "journal-unwritable",
     errors.DeliveryUnknown: "target-unknown",
@@ -78,10 +77,6 @@ class Finding(Record):
 
 def judge(evidence: Evidence, binding: Binding, nonce: str) -> Finding:
     """What one attempt came to, from its *evidence* and the two sessions of *binding*."""
-    if evidence.run.interrupted and not evidence.intent and evidence.receipt is None:
-        return Finding(
-            TABLE["interrupted"], evidence.proof, "stopped by Ctrl-C; the door was not touched"
-        )
     name, reason = _weigh(evidence, binding, nonce)
     return Finding(TABLE[name], evidence.proof, reason)
 
@@ -97,6 +92,8 @@ def weigh_notices(notices: tuple[Notice, ...]) -> tuple[str, str] | None:
     A status that no list knows is doubt, not consent.
     """
     said = {_status(notice): notice.reason for notice in notices}
+    if "held" in said and "delivered" in said:
+        return "unknown", "it was held, then approved; the transcript does not show it yet"
     for status, name in _CLASS_OF_NOTICE.items():
         if status in said:
             return name, said[status] or f"the target answered {status!r}"
@@ -162,6 +159,8 @@ def _weigh_silence(evidence: Evidence, done: str) -> tuple[str, str | None]:
 
 def _untouched(evidence: Evidence) -> tuple[str, str]:
     run = evidence.run
+    if run.interrupted:
+        return "interrupted", "stopped by Ctrl-C; the door was not touched"
     if run.timed_out:
         return "carrier-timeout", f"the carrier was ended after {run.wall_ms} ms"
     if run.spawn_error is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 from dispatch import journal, spool
-from dispatch.database import Database, DatabaseUnusable
-from dispatch.errors import JournalUnwritable
+from dispatch.database import Database
+from dispatch.errors import DatabaseUnusable, JournalUnwritable
 from dispatch.result import as_json
 from registry.errors import StateUnsafe
 from registry.home import open_state

@@ -11,9 +11,8 @@ import hashlib
 
 from carrier.errors import CarrierError, CarrierUnbound, NestedKiss
 from dispatch import keep, post
-from dispatch.aim import gate, refuse_live_postbox, take_aim
-from dispatch.database import DatabaseUnusable
-from dispatch.errors import DispatchError, JournalUnwritable
+from dispatch.aim import gate, is_leased, refuse_live_postbox, take_aim
+from dispatch.errors import DatabaseUnusable, DispatchError, JournalUnwritable
 from dispatch.judge import class_of_error
 from dispatch.result import LineFacts, Result
 from dispatch.spool import Draft
@@ -132,6 +131,8 @@ def _kiss(errand: Errand) -> Result:
     config = house.config()
     aim = _aim(errand, config)
     if order.dry_run:
+        if not is_leased(house, aim.binding.postbox):
+            refuse_live_postbox(aim.binding.postbox, read_rows(config.claude_dir, house.processes))
         parcel = post.pack(aim, config, house, telling.result)
         return telling.add(verdict=TABLE["dry-run"], plan=post.plan_of(parcel))
     draft = Draft(

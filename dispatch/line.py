@@ -5,9 +5,10 @@ Pure, and the only judge of it: the same rule for argv, stdin and a file.
 
 from __future__ import annotations
 
+from carrier.envelope import LINE_LIMIT
 from dispatch.errors import LineInvalid
 
-MOST_BYTES = 65_536
+MOST_BYTES = LINE_LIMIT
 
 # Newline and tab are text; the rest of Unicode's Cc would act on a terminal.
 _CONTROL = frozenset(map(chr, (*range(0x20), *range(0x7F, 0xA0)))) - {"\n", "\t"}

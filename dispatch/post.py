@@ -8,7 +8,7 @@ import os
 from carrier import argv as carrier_argv
 from carrier.attempt import attempt, prepare
 from carrier.envelope import Envelope
-from carrier.proof import Receipt
+from carrier.proof import SETTINGS, Receipt
 from carrier.report import Report
 from carrier.run import find_binary
 from dispatch.errors import SpoolUnwritable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from registry.targets import Config
 
 # How long a wrapper may take beside the settle window: 5 s for the door's EOF
-# (CONTRACT, what zdo must do, 5), the rest for a machine under load.
+# (the native client's patience), the rest for a machine under load.
 WRAPPER_S = 10.0
 
 _TAIL = 2000  # characters of the carrier's output that the journal keeps
@@ -51,7 +51,7 @@ def pack(aim: Aim, config: Config, house: House, result: Result) -> Parcel:
     argv = carrier_argv.build_argv(
         binary or config.claude_bin,
         aim.binding.postbox,
-        folder + "/settings.json",
+        f"{folder}/{SETTINGS}",
         str(result.delivery_id),
         config.max_turns,
         config.max_budget_usd,
@@ -179,14 +179,11 @@ def _receipt_facts(evidence: Evidence) -> ReceiptFacts:
 
 
 def evidence_facts(evidence: Evidence) -> dict[str, Any]:
-    """The evidence as the journal keeps it: everything but the line."""
+    """The evidence as the journal keeps it: everything but the line, of the output the tails."""
     run, receipt = evidence.run, evidence.receipt
     return {
-        "run": {
-            "exit": run.exit,
-            "timed_out": run.timed_out,
-            "spawn_error": run.spawn_error,
-            "wall_ms": run.wall_ms,
+        "run": fields(run)
+        | {
             "stdout": run.stdout[-_TAIL:].decode(errors="replace"),
             "stderr": run.stderr[-_TAIL:].decode(errors="replace"),
         },

@@ -6,6 +6,8 @@ terminal.
 
 from __future__ import annotations
 
+from registry.row import REASONS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +81,10 @@ def session_lines(listing: Listing, reachable: dict[int, bool]) -> list[str]:
         )
         for row in listing.rows
     ]
-    skipped = [clean(f"skipped {each.file}: {each.reason}") for each in listing.skipped]
+    skipped = [
+        clean(f"skipped {each.file}: {each.reason}, {REASONS[each.reason]}")
+        for each in listing.skipped
+    ]
     return [*_table(head, rows), *skipped]
 
 

@@ -1,7 +1,7 @@
 """The kept lines: an accepted line is on disk before anything is started for it.
 
 A row is inserted once and then only settled.  Killed in the middle of a kiss,
-the row stays claimed, and whoever takes the postbox next finds it.
+the row stays claimed until `zdo verify`, or a kiss with its key, judges it.
 """
 
 from __future__ import annotations

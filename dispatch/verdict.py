@@ -98,7 +98,7 @@ _ROWS = (
     Verdict("door-refused", FAILED, 77, "refused", "ask the owner of the target to accept"),
     Verdict("door-denied", FAILED, 77, "refused", "ask the owner of the target why"),
     Verdict("config-invalid", NONE, 78, "refused", "mend the configuration"),
-    Verdict("interrupted", QUEUE, 130, "started", "zdo show {id} tells how far it came"),
+    Verdict("interrupted", QUEUE, 130, "refused", "zdo show {id} tells how far it came"),
 )
 
 TABLE = {row.name: row for row in _ROWS}

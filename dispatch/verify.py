@@ -74,14 +74,17 @@ def await_surface(database: Database, result: Result, house: House, wait_s: floa
         while follower.look() != SURFACED and house.clock.monotonic() - began < wait_s:
             house.clock.sleep(_LOOK_EVERY_S)
     proof = follower.state
-    name = "surfaced" if proof == SURFACED else "not-surfaced"
+    found = replace(result, proof=_stronger(result.proof, proof))
+    if proof == SURFACED:
+        found = replace(found, verdict=TABLE["surfaced"])
+    if found != result:
+        keep.settle_doubt(database, found, evidence, house.clock.now())
+    if proof == SURFACED:
+        return found
+    # An answer to this caller's patience; the delivery's own verdict stays what it is.
     waited = house.clock.monotonic() - began
-    reason = None if proof == SURFACED else f"not in the model's input after {waited:.1f} s"
-    found = replace(
-        result, verdict=TABLE[name], proof=_stronger(result.proof, proof), reason=reason
-    )
-    keep.settle_doubt(database, found, evidence, house.clock.now())
-    return found
+    reason = f"not in the model's input after {waited:.1f} s"
+    return replace(found, verdict=TABLE["not-surfaced"], reason=reason)
 
 
 def _look_again(database: Database, last: Event, house: House) -> Result:

@@ -23,7 +23,10 @@ def sync(fd: int) -> None:
     if _MACOS:
         import fcntl
 
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined,unused-ignore]
+        try:
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined,unused-ignore]
+        except OSError:
+            os.fsync(fd)  # a network volume knows nothing stronger
     else:
         os.fsync(fd)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Entries that zdo itself makes: a folder that holds nothing else may be tightened.
-_OURS = frozenset({"attempts", "corrupt", "locks", "postbox", "spool.lock", "ballast"})
+_OURS = frozenset({"attempts", "locks", "postbox", "spool.lock"})
 _OUR_FILES = ("zdo.db", "config.json")
 
 
@@ -27,7 +27,6 @@ class Places(Record):
     home: str
     config_file: str
     state: str
-    cwd: str | None  # None: the caller's folder is gone
 
     @property
     def database(self) -> str:
@@ -59,7 +58,6 @@ def find_places(env: Mapping[str, str]) -> Places:
         home=home,
         config_file=_absolute(env.get("ZDO_CONFIG") or config_root + "/zdo/zdo.toml", home),
         state=_absolute(env.get("ZDO_STATE_DIR") or state_root + "/zdo", home),
-        cwd=_cwd(),
     )
 
 

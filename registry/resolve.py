@@ -48,21 +48,6 @@ def find_again(session_id: str, listing: Listing) -> tuple[Row, ...]:
     return tuple(row for row in listing.rows if row.session_id == session_id)
 
 
-def needle_of(address: str, config: Config) -> bytes | None:
-    """Text that the row of *address* must hold, for `rows_with`; None: any row may be meant.
-
-    Suggestions for a wrong address need the whole listing, and so a second look.
-    """
-    target = config.target(address)
-    if target is not None and target.kind not in ("session", "name"):
-        return None
-    if target is None and address.upper().startswith(("TK-", "TSID:")):
-        return None
-    wanted = address.removeprefix("name:") if target is None else target.value
-    session_id = parse_uuid(wanted)
-    return _plain_name(wanted) if session_id is None else session_id.encode()
-
-
 def _configured(address: str, config: Config, listing: Listing) -> DoorTarget | None:
     target = config.target(address)
     if target is None:
@@ -144,9 +129,3 @@ def _near(address: str, config: Config, listing: Listing) -> tuple[str, ...]:
     ids = (target.id for target in config.targets)
     names = (_shown(row.name) for row in listing.rows if row.name)
     return tuple(difflib.get_close_matches(wanted, dict.fromkeys((*ids, *names))))
-
-
-def _plain_name(name: str) -> bytes | None:
-    # JSON spells some characters in more than one way.
-    plain = name and name.isascii() and name.isprintable() and not {'"', "\\", "/"} & {*name}
-    return name.encode() if plain else None

@@ -6,6 +6,7 @@ state folder beside the very text they came from; another text, another snapshot
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -168,14 +169,11 @@ def _is_text(found: object) -> bool:
     return isinstance(found, str)
 
 
-def _keep(snapshot: str, origin: list[Any], values: dict[str, Any]) -> bool:
+def _keep(snapshot: str, origin: list[Any], values: dict[str, Any]) -> None:
     from filelock import FileLock, Timeout
 
     content = json.dumps({"origin": origin, "values": values}).encode()
     lock = FileLock(snapshot + ".lock", timeout=0, mode=0o600, fallback_to_soft=False)
-    try:
-        with lock:
-            write_whole(snapshot, content)
-    except (OSError, Timeout, NotImplementedError):
-        return False  # a full disk, or another writer, only costs the next call its time
-    return True
+    # A full disk, or another writer, only costs the next call its time.
+    with contextlib.suppress(OSError, Timeout, NotImplementedError), lock:
+        write_whole(snapshot, content)

@@ -18,6 +18,7 @@ from dispatch import __version__
 from dispatch.cli import commands, views
 from dispatch.cli.options import KISS, SENDER_HELP, KissArgs
 from dispatch.cli.speech import speak
+from dispatch.kiss import LOCK_TIMEOUT_S, WAIT_S
 
 _HELP = {option.flag: option.help for option in KISS}
 
@@ -75,11 +76,11 @@ def kiss(
     ] = None,
     wait: Annotated[
         float, typer.Option("--wait", min=0, metavar="SECONDS", help=_HELP["--wait"])
-    ] = 30.0,
+    ] = WAIT_S,
     lock_timeout: Annotated[
         float,
         typer.Option("--lock-timeout", min=0, metavar="SECONDS", help=_HELP["--lock-timeout"]),
-    ] = 60.0,
+    ] = LOCK_TIMEOUT_S,
 ) -> Work:
     """Put one line into a running session, now, and say how far it got."""
     args = KissArgs(
@@ -148,8 +149,11 @@ def run(argv: list[str]) -> int:
 def _worded(error: typer.TyperException, argv: list[str]) -> str:
     """Typer's complaint; of a kiss only in our words, because his may quote the line."""
     said = error.format_message().rstrip(".")
-    if argv[:1] != ["kiss"] or not said.startswith(("No such option", "Got unexpected")):
+    if argv[:1] != ["kiss"] or said.startswith("Missing argument"):
         return said
+    flag = next((option.flag for option in KISS if f"'{option.flag}'" in said), None)
+    if flag is not None:
+        return f"{flag} lacks a value, or cannot take this one"
     return "too many words or an unknown option: quote the line, and put -- before it if it has a -"
 
 

@@ -91,7 +91,7 @@ def _check(args: KissArgs) -> None:
     if (args.line is None) == (args.file is None):
         raise Usage("give the line as an argument, as - for stdin, or with --file, once")
     if args.proof not in (None, "surfaced"):
-        raise Usage(f"--proof knows only surfaced, not {args.proof!r}")
+        raise Usage("--proof knows only surfaced")
     if args.key is not None and not _fits_key(args.key):
         raise Usage(f"--key takes 1 to {_LONGEST_KEY} bytes of UTF-8")
     if not (math.isfinite(args.wait) and math.isfinite(args.lock_timeout)):

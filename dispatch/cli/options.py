@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dispatch.kiss import LOCK_TIMEOUT_S, WAIT_S
 from registry.record import Record
 
 FLAG, TEXT, SECONDS = "flag", "text", "seconds"
@@ -21,11 +22,21 @@ KISS = (
     Option("--dry-run", "dry_run", FLAG, "Show both sessions and the argv; start nothing."),
     Option("--if-idle", "if_idle", FLAG, "Refuse (75) if the target is not idle at the start."),
     Option("--file", "file", TEXT, "Read the line from PATH instead."),
-    Option("--session-id", "session_id", TEXT, "The sender; see below."),
+    Option(
+        "--session-id",
+        "session_id",
+        TEXT,
+        "Who is speaking; else one of the variables.",
+    ),
     Option("--key", "key", TEXT, "Idempotency key: the same key is the same delivery."),
     Option("--proof", "proof", TEXT, "surfaced: wait until the model has seen the line."),
-    Option("--wait", "wait", SECONDS, "How long --proof waits."),
-    Option("--lock-timeout", "lock_timeout", SECONDS, "How long to wait for the postbox."),
+    Option("--wait", "wait", SECONDS, f"How long --proof waits; {WAIT_S:g} if not given."),
+    Option(
+        "--lock-timeout",
+        "lock_timeout",
+        SECONDS,
+        f"How long to wait for the postbox; {LOCK_TIMEOUT_S:g} if not given.",
+    ),
 )
 
 SENDER_HELP = (
@@ -46,5 +57,5 @@ class KissArgs(Record):
     session_id: str | None = None
     key: str | None = None
     proof: str | None = None
-    wait: float = 30.0
-    lock_timeout: float = 60.0
+    wait: float = WAIT_S
+    lock_timeout: float = LOCK_TIMEOUT_S

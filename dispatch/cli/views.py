@@ -33,7 +33,8 @@ def resolve(address: str, *, as_object: bool) -> int:
         listing = read_rows(config.claude_dir, house.processes)
         found = aim.take_aim(address, config, listing, telling)
         aim.gate(found, if_idle=False)
-        aim.refuse_live_postbox(found.binding.postbox, listing)
+        if not aim.is_leased(house, found.binding.postbox):
+            aim.refuse_live_postbox(found.binding.postbox, listing)
     except REFUSALS as error:
         telling.add(verdict=TABLE[class_of_error(error)], reason=str(error))
     return say(telling.result, render.resolve_lines(telling.result), as_object=as_object)

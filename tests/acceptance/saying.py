@@ -94,7 +94,8 @@ def refused(rig: Rig, said: Said, name: str, status: int, **how: Any) -> dict[st
     assert told["reason"], told
     assert told["advice"], told
     if how.get("known", True):
-        assert name == journal(rig, told["delivery_id"])[-1]
+        kept = "delivered-start" if name == "not-surfaced" else name
+        assert kept == journal(rig, told["delivery_id"])[-1]
     return told
 
 

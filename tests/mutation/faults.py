@@ -23,8 +23,8 @@ FAULTS = (
     Fault(
         "swap-P-and-T",
         "dispatch/post.py",
-        "        aim.binding.postbox,\n        folder +",
-        "        aim.binding.target_session,\n        folder +",
+        '        aim.binding.postbox,\n        f"{folder}',
+        '        aim.binding.target_session,\n        f"{folder}',
         (_SESSIONS, "-k", "k01"),
     ),
     Fault(

@@ -104,7 +104,7 @@ def test_each_option_of_kiss_reaches_the_kiss(capsys, tmp_path):
     assert app.run(["kiss", "--json", "nobody", "x", "--key", DELIVERY, "--session-id", "me"]) == 67
     shown = said(capsys)
     assert (DELIVERY, "me") == (shown["key"], shown["sender"])
-    with pytest.raises(Usage, match="'seen'"):
+    with pytest.raises(Usage, match="only surfaced"):
         app.run(["kiss", "fable", "x", "--proof", "seen"])
     with pytest.raises(Usage, match="finite"):
         app.run(["kiss", "fable", "x", "--wait", "nan"])

@@ -32,8 +32,8 @@ def home(tmp_path, monkeypatch):
     [
         ({"line": None}, "once"),
         ({"file": "x"}, "once"),
-        ({"proof": "seen"}, "'seen'"),
-        ({"proof": ""}, "''"),
+        ({"proof": "seen"}, "--proof knows only surfaced"),
+        ({"proof": ""}, "--proof knows only surfaced"),
         ({"key": ""}, "1 to 200 bytes"),
         ({"key": "é" * 101}, "1 to 200 bytes"),
         ({"key": "\udcff"}, "UTF-8"),

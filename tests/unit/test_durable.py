@@ -108,6 +108,26 @@ def test_on_macos_a_flush_goes_through_the_drives_cache(tmp_path: Path) -> None:
         sync(file.fileno())
 
 
+def test_a_volume_that_knows_no_stronger_flush_gets_the_plain_one() -> None:
+    """As a network volume on macOS does."""
+    program = (
+        "import fcntl, os, sys\n"
+        "sys.platform = 'darwin'\n"
+        "fcntl.F_FULLFSYNC = 51\n"
+        "def refuse(*_): raise OSError(45, 'not supported')\n"
+        "fcntl.fcntl = refuse\n"
+        "os.fsync = print\n"
+        "from registry.durable import sync\n"
+        "sync(7)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True
+    )
+
+    assert done.stdout == b"7\n"
+
+
 @pytest.mark.parametrize(
     "plant", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")]
 )

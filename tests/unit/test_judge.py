@@ -245,7 +245,10 @@ def test_the_gravest_notice_decides():
     grave = told("held", "postponed", "dropped", "refused")
 
     assert weigh_notices(grave) == ("door-refused", "the target answered 'refused'")
-    assert weigh_notices(told("held", "delivered", reason="why")) == ("door-held", "why")
+    assert weigh_notices(told("held", "delivered")) == (
+        "unknown",
+        "it was held, then approved; the transcript does not show it yet",
+    )
     assert weigh_notices(told("delivered", "postponed")) == (
         "unknown",
         "the target answered 'postponed'",

@@ -161,6 +161,20 @@ def test_a_state_that_cannot_be_used_starts_nothing(home):
     assert kiss(order(), home.house()).verdict.name == "spool-unwritable"
 
 
+def test_a_database_that_cannot_be_used_is_asked_once(home):
+    """73, nothing is started; a second try at keeping the refusal would double the wait."""
+    home.claude("exit 1")
+    os.makedirs(home.state, exist_ok=True)
+    with open(f"{home.state}/zdo.db", "wb") as file:
+        file.write(b"this is no database at all" * 100)
+
+    result = kiss(order(), home.house())
+
+    assert ("spool-unwritable", 73) == (result.verdict.name, result.verdict.exit)
+    assert "not a database" in str(result.reason)
+    assert not os.path.exists(f"{home.state}/attempts/{result.delivery_id}.1")
+
+
 def test_a_dry_run_keeps_and_starts_nothing(home):
     """K18: argv, names and both ids; no state folder is made for it."""
     result = kiss(order(dry_run=True), home.house())
@@ -233,6 +247,16 @@ def test_a_postbox_that_runs_is_live(home):
     home.registry.add(sessionId=P, name="postbox")
 
     assert kiss(order(), home.house()).verdict.name == "carrier-live"
+
+
+def test_a_dry_run_looks_at_the_postbox_too(home):
+    """Running, it is refused; while a kiss holds the lease the row may be our own carrier's."""
+    home.registry.add(sessionId=P, name="postbox")
+    house = home.house()
+
+    assert kiss(order(dry_run=True), house).verdict.name == "carrier-live"
+    with lease_on(house):
+        assert kiss(order(dry_run=True), house).verdict.name == "dry-run"
 
 
 class Meanwhile(Clock):

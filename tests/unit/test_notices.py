@@ -262,3 +262,19 @@ def test_notices_are_few(folder: str) -> None:
         ear.hear()
     ear.close()
     assert len(ear.notices) == 16
+
+
+def test_a_path_that_cannot_be_removed_hides_nothing(folder: str) -> None:
+    """Somebody was faster: what was heard is still told."""
+
+    def too_late(path: str) -> None:
+        os.unlink(path)
+        raise FileNotFoundError(path)
+
+    ear = Ear(folder, 7, MSG, unlink=too_late)
+    call(ear, notice()).close()
+    ear.hear()
+    ear.close()
+
+    assert [each.status for each in ear.notices] == ["held"]
+    assert os.listdir(folder) == []

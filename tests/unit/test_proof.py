@@ -43,6 +43,25 @@ def test_a_permit_is_taken_once(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [proof.INTENT]
 
 
+def test_an_intent_that_cannot_be_flushed_is_none(tmp_path: Path) -> None:
+    """It might not survive a power cut, so nothing is written, and that is provable."""
+    issue(str(tmp_path), an_envelope())
+    code = (
+        "import sys; sys.path.insert(0, '.')\n"
+        "from carrier import proof\n"
+        "def refuse(_): raise OSError(28, 'full')\n"
+        "proof.sync_folder = refuse\n"
+        "try:\n"
+        f"    proof.take({str(tmp_path)!r})\n"
+        "except OSError as error:\n"
+        "    print(error.errno)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+
+    assert said.stdout == b"28\n"
+    assert withdraw(str(tmp_path))
+
+
 def test_a_withdrawn_permit_cannot_be_taken(tmp_path: Path) -> None:
     """Once withdrawn, the door stays untouched for ever."""
     issue(str(tmp_path), an_envelope())

@@ -90,7 +90,7 @@ def test_the_sessions_stand_in_columns_and_the_skipped_below():
         "NAME      SESSION   PID   STATUS  REACHABLE  FOLDER",
         f"\\x1b[31m  {T[:8]}  4201  idle    yes        /home/u/fable",
         f"-         {OTHER[:8]}  2     -       no         -",
-        "skipped 7.json: torn",
+        "skipped 7.json: torn, not one whole JSON object",
     ]
 
 

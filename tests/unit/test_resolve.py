@@ -6,7 +6,7 @@ import pytest
 
 from registry.errors import AddressAmbiguous, AddressUnknown, TicketUnbound
 from registry.record import replace
-from registry.resolve import DoorTarget, find_again, needle_of, resolve
+from registry.resolve import DoorTarget, find_again, resolve
 from registry.rows import Listing, Row
 from registry.targets import DEFAULTS, Config, Target
 
@@ -194,29 +194,3 @@ def test_a_session_is_found_again_with_all_its_rows() -> None:
 
     assert (ROW, twin) == find_again(FABLE, listing)
     assert find_again(AWAY, listing) == ()
-
-
-@pytest.mark.parametrize(
-    ("address", "needle"),
-    [
-        ("fable", FABLE.encode()),
-        (FABLE.upper(), FABLE.encode()),
-        ("by-name", b"other"),
-        ("name:fable-1a", b"fable-1a"),
-        ("fable-1a", b"fable-1a"),
-        ("job", None),
-        ("pane", None),
-        ("tk-5", None),
-        ("tsid:x", None),
-        ("", None),
-        ("name:", None),
-        ("na\u00efve", None),
-        ('a"b', None),
-        ("a\\b", None),
-        ("a/b", None),
-        ("a\tb", None),
-    ],
-)
-def test_a_needle_is_in_every_row_that_may_be_meant(address: str, needle: bytes | None) -> None:
-    """Where JSON could spell it in two ways there is none."""
-    assert needle == needle_of(address, config(*TARGETS))

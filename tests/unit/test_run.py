@@ -442,3 +442,17 @@ def test_a_keeper_that_is_reaped_already_is_over(tmp_path):
 
     assert (None, None, False) == (run.exit, run.spawn_error, run.interrupted)
     assert [False, True] == [stage.has("permit"), stage.has("withdrawn")]
+
+
+def test_a_bare_name_is_never_looked_for_in_the_postbox_folder(tmp_path):
+    """What lies in the folder of all carriers must not become the carrier."""
+    stage = Stage(tmp_path, hook="none")
+    planted = os.path.join(stage.cwd, "claude")
+    with open(planted, "w", encoding="utf-8") as file:
+        file.write(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    os.chmod(planted, 0o700)
+
+    run = stage.run(argv=["claude", *stage.argv()[1:]])
+
+    assert run.spawn_error == "claude is not on PATH"
+    assert not os.path.exists(tmp_path / "ran")

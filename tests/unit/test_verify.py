@@ -519,6 +519,7 @@ def test_a_line_that_does_not_is_not_surfaced_and_still_delivered(home):
     assert str(found.reason).endswith(" after 1.5 s")
     assert 1.4 < clock.slept * 0.05 < 1.6
     assert state(home) == spool.DELIVERED
+    assert verify.verify(DELIVERY, home.house()).verdict.name == "delivered-start"
 
 
 def test_without_patience_there_is_one_look(home):

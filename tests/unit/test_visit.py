@@ -272,3 +272,20 @@ def test_trouble_at_the_door_makes_no_receipt(target: FakeDoor) -> None:
 
     with pytest.raises(RuntimeError):
         visited(target, PaperDoor(act=broken))
+
+
+def test_trouble_after_the_write_does_not_hide_it(target: FakeDoor) -> None:
+    """Out of descriptors once the line is in, the receipt still says that it was written."""
+    written = []
+
+    class Starving(Processes):
+        def start_token(self, pid: int) -> str | None:
+            if written:
+                raise OSError(24, "too many open files")
+            return super().start_token(pid)
+
+    receipt = visit(
+        envelope_for(target), Starving(), PaperDoor(act=lambda: written.append(True)), AT
+    )
+
+    assert (receipt.wrote, receipt.eof, receipt.moved_to) == (True, True, None)
