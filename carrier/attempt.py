@@ -93,6 +93,7 @@ def prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
 
     Killed before the permit is out, nothing can happen to the door.
     """
+    _refuse_later_attempts(attempt_dir, envelope)
     try:
         os.mkdir(attempt_dir, 0o700)
     except FileExistsError:
@@ -107,6 +108,16 @@ def prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
     # A folder that a power cut takes away would take the intent with it.
     sync_folder(os.path.dirname(attempt_dir))
     proof.issue(attempt_dir, envelope)
+
+
+def _refuse_later_attempts(attempt_dir: str, envelope: Envelope) -> None:
+    # The journal counts them; one with a higher number is from a journal that was lost.
+    folder = os.path.dirname(attempt_dir)
+    for name in os.listdir(folder):
+        delivery, _, number = name.rpartition(".")
+        later = number.isdecimal() and int(number) > envelope.attempt
+        if later and delivery == envelope.delivery_id:
+            raise AttemptExists(f"{folder}/{name}")
 
 
 def _reached(envelope: Envelope, receipt: Receipt | None) -> tuple[str, str | None]:

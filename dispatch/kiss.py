@@ -12,13 +12,18 @@ import hashlib
 from carrier.errors import CarrierError, CarrierUnbound, NestedKiss
 from dispatch import keep, post
 from dispatch.aim import gate, is_leased, refuse_live_postbox, take_aim
-from dispatch.errors import DatabaseUnusable, DispatchError, JournalUnwritable
+from dispatch.errors import (
+    DatabaseUnusable,
+    DispatchError,
+    JournalUnreadable,
+    JournalUnwritable,
+)
 from dispatch.judge import class_of_error
 from dispatch.result import LineFacts, Result
 from dispatch.spool import Draft
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
-from dispatch.verify import await_surface, judge_orphan, present_verdict
+from dispatch.verify import await_surface, judge_orphan, known_verdict, present_verdict
 from registry.errors import RegistryError, StateUnsafe
 from registry.ids import key_to_msg_id, new_uuid
 from registry.locks import still_ours, take_lease
@@ -94,16 +99,23 @@ def kiss(order: Order, house: House) -> Result:
         return errand.telling.add(verdict=TABLE["journal-unwritable"], reason=str(error))
     except (RegistryError, CarrierError, DispatchError) as error:
         if errand.telling.started:
-            return _cut_short(errand.telling, str(error))
+            return _cut_short(errand, str(error))
         name, reason = class_of_error(error), str(error)
         if isinstance(error, DatabaseUnusable):
             # Asking it a second time would only double the wait.
             return errand.telling.add(verdict=TABLE[name], reason=reason)
     except KeyboardInterrupt:
         if errand.telling.started:
-            return _cut_short(errand.telling, "stopped by Ctrl-C while a carrier ran")
+            return _cut_short(errand, "stopped by Ctrl-C while a carrier ran")
         name, reason = "interrupted", "stopped by Ctrl-C before anything was started"
-    result = errand.telling.add(verdict=TABLE[name], reason=reason)
+    return _refuse(errand, name, reason)
+
+
+def _refuse(errand: Errand, name: str, reason: str) -> Result:
+    """The refusal, kept; or the verdict that stands for the key already."""
+    if (known := _known(errand)) is not None:
+        return known
+    house, result = errand.house, errand.telling.add(verdict=TABLE[name], reason=reason)
     keep.refuse(house, result, errand.owner, house.clock.now())
     if result.attempt is not None:
         # Ours alone and never started: nobody will look for it.
@@ -111,14 +123,31 @@ def kiss(order: Order, house: House) -> Result:
     return result
 
 
-def _cut_short(telling: Telling, reason: str) -> Result:
+def _known(errand: Errand) -> Result | None:
+    """What the key of a refused kiss stands for already; None when the refusal is all there is.
+
+    The line may be at the door since an earlier kiss, and then "not delivered" is
+    not this one's to say.
+    """
+    result = errand.telling.result
+    if errand.order.key is None or result.attempt is not None:
+        return None
+    with contextlib.suppress(StateUnsafe, DatabaseUnusable, JournalUnreadable):
+        return known_verdict(result, errand.house)
+    return None
+
+
+def _cut_short(errand: Errand, reason: str) -> Result:
     """What is known when trouble came after the start: the verdict, or an honest doubt.
 
     The row stays claimed until `zdo verify` judges what the keeper leaves.
     """
-    if telling.concluded:
-        return telling.result
-    return telling.add(verdict=TABLE["unknown"], reason=reason)
+    result = errand.telling.result
+    if not errand.telling.concluded:
+        return errand.telling.add(verdict=TABLE["unknown"], reason=reason)
+    if errand.order.until_surfaced and result.verdict.name == "delivered-start":
+        return errand.telling.add(verdict=TABLE["not-surfaced"], reason="not waited for: " + reason)
+    return result
 
 
 def _kiss(errand: Errand) -> Result:

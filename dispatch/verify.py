@@ -48,6 +48,18 @@ def verify(delivery: str, house: House) -> Result:
     return replace(result, command="verify")
 
 
+def known_verdict(asked: Result, house: House) -> Result | None:
+    """The verdict of the line that has the key of *asked*, if it is this line and may be in."""
+    with contextlib.closing(keep.open_database(house)) as database:
+        with database.reading() as link:
+            kept = spool.find(link, str(asked.delivery_id))
+        if kept is None or kept.may_be_tried or kept.digest.hex() != asked.line.sha256:
+            return None
+        if asked.target.id not in (None, kept.target):
+            return None
+        return present_verdict(database, asked)
+
+
 def present_verdict(database: Database, asked: Result) -> Result:
     """What became of the line that already has the key of *asked*."""
     with database.reading() as link:

@@ -29,6 +29,13 @@ def _clean_environment(monkeypatch):
         monkeypatch.delenv(name)
 
 
+@pytest.fixture(autouse=True)
+def _interrupts_reach_the_next_test():
+    """A command that has said its verdict holds Ctrl-C until its process ends; ours goes on."""
+    yield
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _signals_as_on_a_terminal():
     """Heed the signals that nohup, cron or `&` would have us and our children ignore."""

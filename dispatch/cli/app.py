@@ -147,9 +147,10 @@ def run(argv: list[str]) -> int:
 
 
 def _worded(error: typer.TyperException, argv: list[str]) -> str:
-    """Typer's complaint; of a kiss only in our words, because his may quote the line."""
+    """Typer's complaint; in our words where his may quote the line."""
     said = error.format_message().rstrip(".")
-    if argv[:1] != ["kiss"] or said.startswith("Missing argument"):
+    quotes = any(" " in word and word in said for word in argv)
+    if said.startswith("Missing argument") or not (quotes or argv[:1] == ["kiss"]):
         return said
     flag = next((option.flag for option in KISS if f"'{option.flag}'" in said), None)
     if flag is not None:

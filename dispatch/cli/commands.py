@@ -8,7 +8,7 @@ import os
 import sys
 
 from dispatch.cli import source
-from dispatch.cli.speech import complain, speak
+from dispatch.cli.speech import complain, hold_interrupts, speak
 from dispatch.house import House
 from dispatch.verdict import TABLE
 from registry.clock import Clock
@@ -61,6 +61,7 @@ def kiss(args: KissArgs) -> int:
         lock_timeout_s=args.lock_timeout,
     )
     result = deliver(order, house)
+    hold_interrupts()
     lines = plan_lines(result) if args.dry_run else [kiss_line(result)]
     return say(result, lines, as_object=args.json)
 

@@ -28,6 +28,13 @@ def speak(lines: list[str], *, quietly: bool = False) -> int:
     return 0
 
 
+def hold_interrupts() -> None:
+    """From here on Ctrl-C waits for the end of the process: a verdict is said once, and whole."""
+    import signal
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 def complain(line: str) -> None:
     """One line on stderr, if there is one that takes it."""
     with contextlib.suppress(OSError, ValueError):

@@ -186,3 +186,11 @@ def test_a_complaint_about_another_command_names_the_word():
     """There it can only be a slip."""
     with pytest.raises(Usage, match="--nonsense"):
         app.run(["targets", "--nonsense"])
+
+
+def test_a_line_without_its_command_is_not_quoted_either():
+    """Whoever forgot the word kiss meant a line all the same."""
+    with pytest.raises(Usage) as caught:
+        app.run(["SECRET plan"])
+
+    assert "SECRET" not in str(caught.value)

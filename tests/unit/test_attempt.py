@@ -178,6 +178,21 @@ def test_an_attempts_folder_is_made_by_its_attempt_alone(tmp_path):
     assert [] == stage.log("start")
 
 
+def test_an_attempt_with_a_higher_number_is_from_a_lost_journal(tmp_path):
+    """Who counts from one again must not deliver again; lower numbers are our own past."""
+    stage = stage_in(tmp_path)
+    folder = os.path.dirname(stage.attempt_dir)
+    for name in (f"{DELIVERY}.0", f"{DELIVERY}.x", f"{MSG}.7"):
+        os.mkdir(f"{folder}/{name}")
+    later = f"{folder}/{DELIVERY}.2"
+    os.mkdir(later)
+
+    with pytest.raises(AttemptExists, match=f"{DELIVERY}.2 is left"):
+        prepare(stage.attempt_dir, wrapper({}), stage.envelope())
+    os.rmdir(later)
+    prepare(stage.attempt_dir, wrapper({}), stage.envelope())
+
+
 @pytest.mark.parametrize("kind", ["file", "link", "dangling"])
 def test_whatever_lies_in_the_folders_place_is_an_attempt_that_exists(tmp_path, kind):
     """It is neither followed nor replaced."""

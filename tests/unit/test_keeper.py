@@ -38,7 +38,8 @@ def test_a_carrier_that_ignores_term_is_gone_with_every_descendant(tmp_path):
 def test_what_a_finished_carrier_leaves_behind_is_gone(tmp_path, stray, ignore_term):
     """In its group, in a session of its own, or a daemon; with and without TERM."""
     stray = stray | {"s": 60, "ignore_term": ignore_term}
-    stage = Stage(tmp_path, hook="none", stray=stray, after_s=0.1)
+    # A real carrier's first child comes far later than the keeper is ready to adopt it.
+    stage = Stage(tmp_path, hook="none", stray=stray, before_s=0.3, after_s=0.1)
 
     run = stage.run()
 

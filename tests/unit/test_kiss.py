@@ -513,19 +513,17 @@ def test_a_key_that_conflicts_by_the_time_we_have_the_lease_is_refused(home):
     assert (spool.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
 
 
-@pytest.mark.parametrize(("settled", "ends"), [(False, spool.CLAIMED), (True, spool.DEAD)])
-def test_a_key_that_may_be_tried_waits_its_turn_like_any_other(home, settled, ends):
-    """Claimed by somebody, or a safe failure: with the postbox in use it is busy, and stays so."""
-    if settled:
-        home.claude("exit 7")
-        kiss(order(), home.house())
-    else:
-        home.accepted()
+def test_a_key_that_may_be_tried_waits_its_turn_like_any_other(home):
+    """A safe failure before: with the postbox in use it is busy, and stays so."""
+    home.claude("exit 7")
+    kiss(order(), home.house())
     with lease_on(home.house()):
         result = kiss(order(lock_timeout_s=0), home.house())
 
     assert result.verdict.name == "carrier-busy"
-    assert (ends, ("refused", "carrier-busy")) == (state(home.house()), story(home.house())[-1])
+    assert (spool.DEAD, ("refused", "carrier-busy")) == (
+        state(home.house()), story(home.house())[-1]
+    )  # fmt: skip
 
 
 def test_a_key_that_was_settled_while_we_waited_is_answered(home):
@@ -600,7 +598,7 @@ def test_an_orphan_whose_story_cannot_be_read_is_not_tried(home):
 
     result = kiss(order(), home.house())
 
-    assert ("journal-unwritable", 74) == (result.verdict.name, result.verdict.exit)
+    assert ("unknown", 3) == (result.verdict.name, result.verdict.exit)
     assert (spool.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
 
 
@@ -711,6 +709,60 @@ def test_until_surfaced_waits_for_the_model(rig):
     second = kiss(order(until_surfaced=True, wait_s=5.0), house)
 
     assert ("delivered-start", "surfaced") == (first.verdict.name, second.verdict.name)
+    assert [LINE] == rig.target.lines()
+
+
+def test_a_key_that_is_in_is_never_called_not_delivered(rig):
+    """The target has gone, or is busy, or somebody presses Ctrl-C: the line is in all the same."""
+    house = house_of(rig)
+    kiss(order(), house)
+    rig.target.change(status="busy")
+    busy = kiss(order(if_idle=True), house)
+    rig.target.change(registered=False)
+    gone = kiss(order(), house)
+
+    assert ["delivered-start"] * 2 == [each.verdict.name for each in (busy, gone)]
+    assert [LINE] == rig.target.lines()
+
+
+def test_a_key_that_is_under_way_is_a_doubt_and_no_refusal(rig):
+    """Its first kiss may be at the door: unknown, whatever keeps the second from trying."""
+    house = house_of(rig)
+    database = keep.open_database(house)
+    keep.accept(database, a_draft(), asked(), "n", 1.0)
+    database.close()
+    with lease_on(house):
+        found = kiss(order(lock_timeout_s=0), house)
+
+    assert ("unknown", 3) == (found.verdict.name, found.verdict.exit)
+    assert [] == rig.target.lines()
+
+
+@pytest.mark.parametrize("other", ["bytes", "target"])
+def test_the_verdict_of_another_line_is_not_borrowed(rig, other):
+    """The same key for something else is refused for its own reason."""
+    house = house_of(rig)
+    kiss(order(), house)
+    rig.target.change(registered=False)
+    if other == "bytes":
+        found = kiss(order(line="tests are red"), house)
+    else:
+        found = kiss(order(address="itself"), house)
+
+    assert found.verdict.name == ("target-not-running" if other == "bytes" else "carrier-misbound")
+
+
+def test_ctrl_c_between_verdict_and_wait_is_not_surfaced(rig):
+    """Who asks for proof is not told 0 without it."""
+    rig.target.change(accept="bare")
+
+    def stop():
+        raise KeyboardInterrupt
+
+    clock = AtLook(2, stop)
+    found = kiss(order(until_surfaced=True, wait_s=5.0), house_of(rig, clock=clock))
+
+    assert ("not-surfaced", "written") == (found.verdict.name, found.proof)
     assert [LINE] == rig.target.lines()
 
 
