@@ -351,7 +351,7 @@ def test_k19_a_hang_ends_at_the_deadline_with_every_descendant_gone(rig):
     rig.configure(CONFIG.replace("timeout_s = 20", "timeout_s = 0.5"))
     door = rig.door()
     stray = {"s": 60, "setsid": True, "double": True, "ignore_term": True, "holds_stdout": True}
-    rig.install_claude(hook="none", hang_s=60, ignore_term=True, stray=stray)
+    rig.install_claude(before_s=0.3, hook="none", hang_s=60, ignore_term=True, stray=stray)
     began = time.monotonic()
 
     told = refused(rig, rig.zdo("kiss", "--json", "fable", "x"), "carrier-timeout", 76)
