@@ -348,7 +348,7 @@ def test_k19_another_session_answering_is_a_mismatch_also_after_the_write(rig):
 
 def test_k19_a_hang_ends_at_the_deadline_with_every_descendant_gone(rig):
     """K19: TERM ignored, a child in its own session, stdout held: 76, all gone, lease free."""
-    rig.configure(CONFIG.replace("timeout_s = 20", "timeout_s = 0.5"))
+    rig.configure(CONFIG.replace("timeout_s = 20", "timeout_s = 1.5"))
     door = rig.door()
     stray = {"s": 60, "setsid": True, "double": True, "ignore_term": True, "holds_stdout": True}
     rig.install_claude(before_s=0.3, hook="none", hang_s=60, ignore_term=True, stray=stray)
