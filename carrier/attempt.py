@@ -1,34 +1,40 @@
-"""One attempt: permit, run, report, receipt, transcript.  Facts, no judgement.
+"""One attempt: permits, run, report, receipts, transcripts.  Facts, no judgement.
 
-It never touches the door; only the wrapper under the carrier does.
+A round of many lines is one run, and for each line an attempt in a folder of its
+own.  It never touches the door; only the wrapper under the carrier does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from carrier import proof
-from carrier.argv import settings
-from carrier.errors import AttemptExists
+from carrier.layout import clear, prepare
 from carrier.proof import Receipt
 from carrier.report import parse_report
 from carrier.run import run_carrier
 from carrier.transcript import NONE, SURFACED, Follower, find_transcript
-from registry.durable import sync_folder
 from registry.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from carrier.envelope import Envelope
+    from carrier.order import Order
     from carrier.proof import TornReceipt
     from carrier.report import Report, Unreadable
     from carrier.run import Run
     from registry.clock import Clock
 
-WRITTEN = "written"  # the door read it; between none and enqueued
+    # Session, transcript, and where in it the reading begins.
+    _Place = tuple[str, str | None, int]
 
-# Claude Code ends a hook that is slower; the wrapper must always be the faster one.
-_HOOK_MARGIN_S = 5
+__all__ = ("WRITTEN", "Evidence", "attempt", "clear", "collect", "is_ours", "may_be_at_the_door",
+           "prepare")  # fmt: skip
+
+WRITTEN = "written"  # the door read it; between none and enqueued
 
 
 class Evidence(Record):
@@ -43,44 +49,25 @@ class Evidence(Record):
     offset: int | None  # its size before the write; None: no receipt of ours says so
 
 
-def attempt(  # noqa: PLR0913 - the parts of one run
-    envelope: Envelope,
-    *,
-    argv: list[str],
-    env: dict[str, str],
-    cwd: str,
-    attempt_dir: str,
-    lease_fd: int,
-    deadline_s: float,
-    clock: Clock,
-) -> Evidence:
-    """What came of carrying *envelope* once, from a folder that `prepare` has filled.
+def attempt(order: Order, envelopes: Sequence[Envelope], clock: Clock) -> tuple[Evidence, ...]:
+    """What came of carrying *envelopes* in one run, from the folders that `prepare` has filled.
 
     Killed in the middle, the keeper goes on and `collect` finds the same evidence
-    afterwards.
+    afterwards, line by line.
     """
-    run = run_carrier(
-        argv,
-        env,
-        cwd,
-        lease_fd=lease_fd,
-        attempt_dir=attempt_dir,
-        deadline_s=deadline_s,
-        wrapper_s=envelope.wrapper_s,
-        clock=clock,
-    )
-    return collect(envelope, run, attempt_dir)
+    run = run_carrier(order, clock)
+    return _gather(envelopes, run, order.folders, parse_report(run.stdout))
 
 
-def collect(envelope: Envelope, run: Run, attempt_dir: str) -> Evidence:
-    """The evidence of an attempt that is over; the permit is withdrawn from here on."""
-    intent = not proof.withdraw(attempt_dir)
-    receipt = proof.read_receipt(attempt_dir)
-    ours = receipt if isinstance(receipt, Receipt) and is_ours(receipt, envelope) else None
-    reached, transcript = _reached(envelope, ours) if intent else (NONE, None)
-    offset = None if ours is None or not ours.wrote else ours.offset
-    report = parse_report(run.stdout)
-    return Evidence(run, report, intent, receipt, reached, transcript, offset)
+def collect(
+    envelope: Envelope, run: Run, folder: str, report: Report | Unreadable | None = None
+) -> Evidence:
+    """The evidence of an attempt that is over; the permit is withdrawn from here on.
+
+    *report* is what *run* printed, where it has been parsed already.
+    """
+    report = parse_report(run.stdout) if report is None else report
+    return _gather((envelope,), run, (folder,), report)[0]
 
 
 def is_ours(receipt: Receipt, envelope: Envelope) -> bool:
@@ -88,53 +75,87 @@ def is_ours(receipt: Receipt, envelope: Envelope) -> bool:
     return (receipt.nonce, receipt.session_id) == (envelope.nonce, envelope.session_id)
 
 
-def prepare(attempt_dir: str, wrapper: str, envelope: Envelope) -> None:
-    """Everything that the carrier needs is on disk in a new folder, the permit last.
+def may_be_at_the_door(folder: str, wrapper_s: float, now: float) -> bool:
+    """Whether a wrapper that took the permit may still write: no receipt, and time is left.
 
-    Killed before the permit is out, nothing can happen to the door.
+    An intent from the future, because the clock was set back, is dated *now*: that
+    costs one more wait and never an endless one.
     """
-    _refuse_later_attempts(attempt_dir, envelope)
+    from carrier.ward import wrapper_time
+
+    intent = f"{folder}/{proof.INTENT}"
     try:
-        os.mkdir(attempt_dir, 0o700)
-    except FileExistsError:
-        raise AttemptExists(attempt_dir) from None
-    timeout_s = int(envelope.wrapper_s) + _HOOK_MARGIN_S
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(f"{attempt_dir}/{proof.SETTINGS}", flags, 0o600)
-    try:
-        os.write(fd, settings(wrapper, timeout_s))
-    finally:
-        os.close(fd)
-    # A folder that a power cut takes away would take the intent with it.
-    sync_folder(os.path.dirname(attempt_dir))
-    proof.issue(attempt_dir, envelope)
+        taken = os.stat(intent).st_mtime
+    except OSError:
+        return False  # none, or none to be seen: what is there to be read decides
+    if taken > now:
+        with contextlib.suppress(OSError):
+            os.utime(intent, (now, now))
+    done = os.path.lexists(f"{folder}/{proof.RECEIPT}")
+    return not done and wrapper_time(folder, wrapper_s, now) > 0
 
 
-def _refuse_later_attempts(attempt_dir: str, envelope: Envelope) -> None:
-    # The journal counts them; one with a higher number is from a journal that was lost.
-    folder = os.path.dirname(attempt_dir)
-    for name in os.listdir(folder):
-        delivery, _, number = name.rpartition(".")
-        later = number.isdecimal() and int(number) > envelope.attempt
-        if later and delivery == envelope.delivery_id:
-            raise AttemptExists(f"{folder}/{name}")
+def _gather(
+    envelopes: Sequence[Envelope], run: Run, folders: Sequence[str], report: Report | Unreadable
+) -> tuple[Evidence, ...]:
+    """The evidence of each line; each file that lines share is read once."""
+    taken = set(proof.withdraw_all(folders))
+    receipts = [proof.read_receipt(folder) for folder in folders]
+    readings, whose = _Readings(), list(zip(folders, envelopes, receipts, strict=True))
+    for folder, envelope, receipt in whose:
+        if folder in taken:
+            readings.add(envelope, _own(receipt, envelope))
+    found = []
+    for folder, envelope, receipt in whose:
+        intent, ours = folder in taken, _own(receipt, envelope)
+        reached, path = readings.reached(envelope, ours) if intent else (NONE, None)
+        offset = None if ours is None or not ours.wrote else ours.offset
+        found.append(Evidence(run, report, intent, receipt, reached, path, offset))
+    return tuple(found)
 
 
-def _reached(envelope: Envelope, receipt: Receipt | None) -> tuple[str, str | None]:
-    """How far the line is by the door's word and by the target's own transcript."""
-    if receipt is not None and not receipt.wrote:
-        return NONE, receipt.transcript
-    path = receipt.transcript if receipt is not None else None
-    path = path or find_transcript(envelope.claude_dir, envelope.session_id, None)
-    follower = Follower(
-        path,
-        0 if receipt is None else receipt.offset,
-        msg_id=envelope.msg_id,
-        text=envelope.line,
-        session_id=envelope.session_id,
-    )
-    seen = follower.look()
-    if receipt is None:
-        # Without the offset an older line of the same text cannot be told apart.
-        return (SURFACED if seen == SURFACED else NONE), path
-    return (WRITTEN if seen == NONE and receipt.eof else seen), path
+def _own(receipt: Receipt | TornReceipt | None, envelope: Envelope) -> Receipt | None:
+    return receipt if isinstance(receipt, Receipt) and is_ours(receipt, envelope) else None
+
+
+class _Readings:
+    """How far lines are by the door's word and by their targets' own transcripts.
+
+    All lines have to be added first: those of one session, written at one offset,
+    are looked for in one reading.
+    """
+
+    def __init__(self) -> None:
+        self._paths: dict[tuple[str, str], str | None] = {}
+        self._lines: dict[_Place, dict[str, str]] = {}
+        self._states: dict[_Place, dict[str, str]] = {}
+
+    def add(self, envelope: Envelope, receipt: Receipt | None) -> None:
+        """Let *envelope* be looked for, where the door may have been touched."""
+        if receipt is None or receipt.wrote:
+            lines = self._lines.setdefault(self._place(envelope, receipt), {})
+            lines[envelope.msg_id] = envelope.line
+
+    def reached(self, envelope: Envelope, receipt: Receipt | None) -> tuple[str, str | None]:
+        """How far the line is, and the transcript that was asked."""
+        if receipt is not None and not receipt.wrote:
+            return NONE, receipt.transcript
+        session_id, path, offset = place = self._place(envelope, receipt)
+        if place not in self._states:
+            follower = Follower(path, offset, self._lines[place], session_id)
+            follower.look()
+            self._states[place] = follower.states
+        seen = self._states[place][envelope.msg_id]
+        if receipt is None:
+            # Without the offset an older line of the same text cannot be told apart.
+            return (SURFACED if seen == SURFACED else NONE), path
+        return (WRITTEN if seen == NONE and receipt.eof else seen), path
+
+    def _place(self, envelope: Envelope, receipt: Receipt | None) -> _Place:
+        session_id = envelope.session_id
+        if receipt is not None and receipt.transcript:
+            return session_id, receipt.transcript, receipt.offset
+        asked = (envelope.claude_dir, session_id)
+        if asked not in self._paths:
+            self._paths[asked] = find_transcript(*asked, None)
+        return session_id, self._paths[asked], 0 if receipt is None else receipt.offset

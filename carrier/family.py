@@ -105,6 +105,11 @@ class Orphans:
             raise ValueError(f"{self.pid} is no carrier")
         self._token, self._processes = token, processes
         self._known: dict[int, str | None] = {self.pid: token}
+        self._spared: int | None = None
+
+    def spare(self, pid: int | None) -> None:
+        """*pid* is left alone from here on."""
+        self._spared = pid
 
     def left(self) -> list[int]:
         """Those who still run, the carrier's group as the negative of its number."""
@@ -114,4 +119,4 @@ class Orphans:
         living = [pid for pid, token in self._known.items() if token and token_of(pid) == token]
         if token_of(self.pid) in (None, self._token) and signal_group(self.pid, 0):
             living.append(-self.pid)
-        return living
+        return [pid for pid in living if pid != self._spared]

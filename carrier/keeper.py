@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NoReturn
 
-    from carrier.ward import Order
+    from carrier.order import Order
     from registry.clock import Clock
 
 _FIRST_FREE = 3
@@ -59,7 +59,7 @@ def _attend(order: Order, clock: Clock) -> None:
     began = clock.monotonic()
     error = ward.start()
     if error is not None:
-        proof.withdraw(order.attempt_dir)
+        proof.withdraw_all(order.folders)
         return _leave(order, ward, End(spawn_error=error))
     deadline = began + order.deadline_s
     ward.wait(deadline, lambda: ward.stop or ward.ended())
@@ -74,25 +74,35 @@ def _attend(order: Order, clock: Clock) -> None:
 
 
 def _leave(order: Order, ward: Ward, end: End) -> None:
-    """What was printed, where it is anything, and at last run.json.
+    """What was printed, where it is anything, and at last run.json, in every folder of the round.
 
-    Killed in the middle, run.json is absent or torn, as if the keeper had died earlier.
+    Each tells the whole run, so that none needs another later.  Killed in the
+    middle, run.json is absent or torn in some, as if the keeper had died earlier.
     """
-    for name, content in (
-        (proof.STDOUT, ward.out),
-        (proof.STDERR, ward.err),
-        (proof.RUN, json.dumps(fields(end)).encode()),
-    ):
-        if content:
-            _write(f"{order.attempt_dir}/{name}", content)
+    told = {proof.STDOUT: ward.out, proof.STDERR: ward.err}
+    told[proof.RUN] = bytearray(json.dumps(fields(end)), "ascii")
+    whole = tell(order.lead, told, None)
+    for folder in order.folders[1:]:
+        tell(folder, told, order.lead if whole else None)
 
 
-def _write(path: str, content: bytes | bytearray) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.close(fd)
+def tell(folder: str, told: dict[str, bytearray], shared: str | None) -> bool:
+    """Whether *folder* has all that is *told*, by the names that stand in *shared* if it can."""
+    try:
+        for name, content in told.items():
+            if content and not (shared and _linked(f"{shared}/{name}", f"{folder}/{name}")):
+                proof.write_plain(f"{folder}/{name}", content)
+    except OSError:
+        return False  # no reason to leave the other folders without
+    return True
+
+
+def _linked(path: str, name: str) -> bool:
+    try:
+        os.link(path, name)
+    except OSError:
+        return False  # not every file system has hard links, and none has any number
+    return True
 
 
 def _close_all_but(lease_fd: int) -> int:

@@ -12,21 +12,32 @@ import os
 from carrier.envelope import Envelope, from_bytes, read_exactly, to_bytes
 from carrier.errors import EnvelopeTorn
 from registry.durable import read_plain, sync_folder, write_whole
+from registry.ids import parse_uuid
 from registry.record import Record, fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 SETTINGS = "settings.json"
 PERMIT = "permit"
 INTENT = "intent"
 WITHDRAWN = "withdrawn"
 RECEIPT = "receipt.json"
+ROUND = "round"  # in the lead alone, and only where a run has more than one line
 RUN = "run.json"
 STDOUT = "stdout"
 STDERR = "stderr"
+CARRIER = "carrier"  # in the lead alone: its process, by pid and start time
+EAR = "ear"  # in the lead alone, where a line is held: the process that stays for the answer
 
 TARGET_NOT_RUNNING = "target-not-running"
 DOOR_MISMATCH = "door-mismatch"
 WRAPPER_TROUBLE = "wrapper-trouble"
 FOUND = frozenset({TARGET_NOT_RUNNING, DOOR_MISMATCH, WRAPPER_TROUBLE})
+
+_ROUND_LIMIT = 4096
+_COUNT_DIGITS = 18
 
 
 class Notice(Record):
@@ -73,6 +84,56 @@ def issue(attempt_dir: str, envelope: Envelope) -> None:
     write_whole(f"{attempt_dir}/{PERMIT}", to_bytes(envelope))
 
 
+def write_plain(path: str, content: bytes | bytearray) -> None:
+    """Put *content* at *path*, mode 0600, and flush nothing.
+
+    For what nobody reads while it is written, and nobody needs after a power cut.
+    Killed in the middle, a part of it stands.
+    """
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+    finally:
+        os.close(fd)
+
+
+def peek(attempt_dir: str) -> Envelope | None:
+    """The envelope of a permit that stands, which stays; None when it is gone or torn."""
+    try:
+        return from_bytes(read_plain(f"{attempt_dir}/{PERMIT}"))
+    except (OSError, EnvelopeTorn):
+        return None
+
+
+def write_round(attempt_dir: str, names: Iterable[str]) -> None:
+    """Put the *names* of the other folders of a round into the lead's *attempt_dir*.
+
+    Killed in the middle, the file is read as no round.
+    """
+    write_plain(f"{attempt_dir}/{ROUND}", "".join(f"{name}\n" for name in names).encode("ascii"))
+
+
+def read_round(attempt_dir: str) -> tuple[str, ...]:
+    """The names of the other folders, in their order; none when anything there is odd."""
+    try:
+        names = read_plain(f"{attempt_dir}/{ROUND}").decode("ascii").split("\n")
+    except (OSError, ValueError):
+        return ()
+    own = os.path.basename(attempt_dir)
+    # The last line is whole only with its end; a cut one may look like another number.
+    if names.pop() or len(names) > _ROUND_LIMIT or len({own, *names}) <= len(names):
+        return ()
+    return tuple(names) if all(map(_is_attempt, names)) else ()
+
+
+def _is_attempt(name: str) -> bool:
+    """Whether the ASCII *name* may be put behind a slash: exactly a delivery and a number."""
+    delivery, _, number = name.rpartition(".")
+    return parse_uuid(delivery) == delivery and number.isdigit() and len(number) <= _COUNT_DIGITS
+
+
 def take(attempt_dir: str) -> Envelope | None:
     """The envelope, once; None when the permit is withdrawn or somebody took it.
 
@@ -112,6 +173,15 @@ def withdraw(attempt_dir: str) -> bool:
         return False
     taken = os.path.lexists(f"{attempt_dir}/{INTENT}")
     return os.path.lexists(f"{attempt_dir}/{WITHDRAWN}") and not taken
+
+
+def withdraw_all(folders: Sequence[str]) -> list[str]:
+    """Those of *folders* whose door may have been touched, in their order; for ever, as above.
+
+    The last line is withdrawn first: a wrapper that takes them in order at the same
+    time is left with the first ones, and with no gap.
+    """
+    return [folder for folder in reversed(folders) if not withdraw(folder)][::-1]
 
 
 def leave_receipt(attempt_dir: str, receipt: Receipt) -> None:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from carrier.ward import Order
+    from carrier.order import Order
     from registry.clock import Clock
 
 _OUTPUT_LIMIT = 4 << 20
@@ -49,30 +49,13 @@ def find_binary(name: str, path: str) -> str | None:
     return next((p for p in tried if os.path.isfile(p) and os.access(p, os.X_OK)), None)
 
 
-def run_carrier(  # noqa: PLR0913 - the parts of one order
-    argv: list[str],
-    env: dict[str, str],
-    cwd: str,
-    *,
-    lease_fd: int,
-    attempt_dir: str,
-    deadline_s: float,
-    wrapper_s: float,
-    clock: Clock,
-) -> Run:
-    """Start *argv* under a keeper and wait until nothing of it is left.
+def run_carrier(order: Order, clock: Clock, fork: Callable[[], int] = os.fork) -> Run:
+    """Carry *order* out under a keeper and wait until nothing of the carrier is left.
 
-    *lease_fd* reaches keeper and carrier, and no other descriptor does.  Killed
-    in the middle, the keeper goes on and leaves run.json.
+    The lease reaches keeper and carrier, and no other descriptor does.  Killed in
+    the middle, the keeper goes on and leaves run.json.  Ctrl-C makes the deadline
+    now, and the Run says so.
     """
-    from carrier.ward import Order
-
-    order = Order(argv, env, cwd, attempt_dir, lease_fd, deadline_s, wrapper_s)
-    return carry_out(order, clock)
-
-
-def carry_out(order: Order, clock: Clock, fork: Callable[[], int] = os.fork) -> Run:
-    """As `run_carrier`; Ctrl-C makes the deadline now, and the Run says so."""
     import signal
 
     from carrier.keeper import keep
@@ -84,10 +67,10 @@ def carry_out(order: Order, clock: Clock, fork: Callable[[], int] = os.fork) -> 
         pid = fork() or keep(order, clock)
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_SETMASK, held)
-        proof.withdraw(order.attempt_dir)
+        proof.withdraw_all(order.folders)
         return _run(spawn_error=f"no process for the keeper: {error.strerror}")
     interrupted = _await(pid, order, held, clock)
-    run = read_run(order.attempt_dir)
+    run = read_run(order.lead)
     if run is None:
         _end_orphans(order, clock)
         return _run(interrupted=interrupted)
@@ -181,22 +164,23 @@ def _run(*, spawn_error: str | None = None, interrupted: bool = False) -> Run:
 
 
 def _end_orphans(order: Order, clock: Clock) -> None:
-    """What a killed keeper left is gone; a wrapper that holds the permit comes first."""
+    """What a killed keeper left is gone; a wrapper that holds a permit comes first."""
     import signal
 
     from carrier import ward
+    from carrier.named import still_runs
     from registry.processes import Processes
 
-    folder = order.attempt_dir
-    withdrawn = proof.withdraw(folder)
+    taken = proof.withdraw_all(order.folders)
     try:
-        named = read_plain(f"{folder}/{ward.CARRIER}").decode("ascii")
+        named = read_plain(f"{order.lead}/{proof.CARRIER}").decode("ascii")
         orphans = family.Orphans(named, Processes())
     except (OSError, ValueError):
         return  # it was killed before it had a carrier to name
-    if not withdrawn:
-        left = ward.wrapper_time(folder, order.wrapper_s, clock.now())
-        _wait(left, lambda: ward.receipt_is_there(folder) or not orphans.left(), clock)
+    if taken:
+        left = ward.wrapper_time(order.lead, order.wrapper_s, clock.now())
+        _wait(left, lambda: ward.receipts_are_there(taken) or not orphans.left(), clock)
+    orphans.spare(still_runs(f"{order.lead}/{proof.EAR}", Processes()))
     for number in (signal.SIGTERM, signal.SIGKILL):
         family.signal_each(orphans.left(), number)
         _wait(ward.TERM_GRACE_S, lambda: not orphans.left(), clock)

@@ -5,21 +5,22 @@ Only the keeper's process may use a Ward: it takes over signals and reaps childr
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 
 from carrier import family, proof
+from carrier.named import still_runs, write_down
 from registry.processes import Processes
-from registry.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from carrier.order import Order
     from registry.clock import Clock
 
-CARRIER = "carrier"  # in the attempt folder: pid and start time
 STDOUT_LIMIT = 4 << 20
 STDERR_LIMIT = 64 << 10
 TERM_GRACE_S = 2.0
@@ -36,21 +37,8 @@ _HEAD_START_S = 0.005
 _DEFAULTS = (*HELD, signal.SIGCHLD, signal.SIGPIPE, signal.SIGQUIT, signal.SIGXFSZ)
 
 
-class Order(Record):
-    """One carrier run, as the dispatcher wants it."""
-
-    argv: list[str]  # the first word is the path of the program
-    env: dict[str, str]
-    cwd: str
-    attempt_dir: str
-    lease_fd: int
-    deadline_s: float
-    wrapper_s: float  # how long a wrapper may hold the permit
-    adopt: str = "prctl"  # libc's function for adopting orphans; without it the group is all
-
-
 def wrapper_time(attempt_dir: str, wrapper_s: float, now: float) -> float:
-    """The seconds that a wrapper which took the permit may still have, 0 to *wrapper_s*."""
+    """The seconds that a wrapper which took this permit may still have, 0 to *wrapper_s*."""
     try:
         taken = os.stat(f"{attempt_dir}/{proof.INTENT}").st_mtime
     except OSError:
@@ -58,9 +46,11 @@ def wrapper_time(attempt_dir: str, wrapper_s: float, now: float) -> float:
     return min(max(taken + wrapper_s - now, 0.0), wrapper_s)
 
 
-def receipt_is_there(attempt_dir: str) -> bool:
-    """Whether the wrapper is done with the door."""
-    return os.path.lexists(f"{attempt_dir}/{proof.RECEIPT}")
+def receipts_are_there(taken: list[str]) -> bool:
+    """Whether the wrapper is done with the door for all of *taken*, which shrinks meanwhile."""
+    while taken and os.path.lexists(f"{taken[-1]}/{proof.RECEIPT}"):
+        taken.pop()
+    return not taken
 
 
 class Ward:
@@ -135,19 +125,18 @@ class Ward:
         return self.exit is not None
 
     def finish(self) -> None:
-        """End the carrier: a wrapper with the permit comes first, then TERM, at last KILL."""
+        """End the carrier: a wrapper with a permit comes first, then TERM, at last KILL."""
         self.spare_wrapper()
         if not self.ended() and not self._ends_by(signal.SIGTERM):
             self._ends_by(signal.SIGKILL)
 
     def spare_wrapper(self) -> None:
-        """The permit is withdrawn, or the wrapper that took it is done or out of time."""
-        folder = self.order.attempt_dir
-        if proof.withdraw(folder):
+        """The permits are withdrawn, or the wrapper that took some is done or out of time."""
+        if not (taken := proof.withdraw_all(self.order.folders)):
             return
-        left = wrapper_time(folder, self.order.wrapper_s, self.clock.now())
+        left = wrapper_time(self.order.lead, self.order.wrapper_s, self.clock.now())
         limit = self.clock.monotonic() + left
-        self.wait(limit, lambda: receipt_is_there(folder) or self._is_alone())
+        self.wait(limit, lambda: receipts_are_there(taken) or self._is_alone())
 
     def sweep(self) -> None:
         """Nothing that the ended carrier started is left; its last words are read."""
@@ -171,7 +160,7 @@ class Ward:
         return self._adopts and self.ended() and not self._is_left()
 
     def _is_left(self) -> bool:
-        if self._adopts and family.reap():
+        if self._adopts and family.reap() and self._strays():
             return True
         return self._group and family.signal_group(self.pid, 0)
 
@@ -181,8 +170,13 @@ class Ward:
         if self._group:
             family.signal_group(self.pid, number)
         if self._adopts:
-            family.signal_each(family.descendants(os.getpid()), number)
+            family.signal_each(self._strays(), number)
         return False
+
+    def _strays(self) -> list[int]:
+        """What the carrier started and left, but for the ear that stays (decisions/0009)."""
+        ear = still_runs(f"{self.order.lead}/{proof.EAR}", Processes())
+        return [pid for pid in family.descendants(os.getpid()) if pid != ear]
 
     def _turn(self, seconds: float) -> int:
         ready = self._poller.poll(seconds * 1000)
@@ -215,14 +209,9 @@ class Ward:
             self._poller.register(fd, select.POLLIN)
 
     def _name_on_disk(self) -> None:
-        token = Processes().start_token(self.pid) or ""
-        path = f"{self.order.attempt_dir}/{CARRIER}"
-        try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-            os.write(fd, f"{self.pid} {token}".encode())
-            os.close(fd)
-        except OSError:
-            return  # a full disk: the carrier still has its deadline
+        # On a full disk the carrier still has its deadline.
+        with contextlib.suppress(OSError):
+            write_down(f"{self.order.lead}/{proof.CARRIER}", self.pid, Processes())
 
 
 def _noted(_number: int, _frame: object) -> None:

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from carrier.door import Door
     from carrier.envelope import Envelope
     from carrier.proof import Receipt
+    from carrier.visit import Line
     from registry.clock import Clock
     from registry.processes import Processes
 
 _LIMIT_S = 10.0  # until the envelope gives another
 _RECEIPT_S = 0.5  # kept of the time for the receipt, after the door
+_COMPANION_S = 0.02  # the same for each line more: two flushes of a slow disk
+_DOORS_S = 6.0  # kept of it for the ends of the doors, after the last permit
+_LAST_S = 1.5  # more than the time, for receipts of what is known by then
 _HOOK_S = 1.0
 _HOOK_BYTES = 1 << 20
 _PART = 1 << 16
@@ -41,7 +45,7 @@ class Machine(Record):
     clock: Clock
     processes: Processes
     door: Callable[[float], Door]  # by the moment when it must be done
-    limit: Callable[[float], object]  # ends the wrapper after so many seconds
+    limit: Callable[[float], object]  # raises OutOfTime after so many seconds, and again later
 
 
 def main() -> NoReturn:
@@ -60,7 +64,11 @@ def main() -> NoReturn:
 
 def this_machine() -> Machine:
     """The real one, with its signals set: ended only by its own time, or by a kill."""
-    import signal
+    if TYPE_CHECKING:
+        import signal
+    else:
+        # The signal module costs 1 ms of enumerations; its C core is there from the start.
+        import _signal as signal
 
     from carrier.door import InboxDoor
     from registry.clock import Clock
@@ -70,13 +78,17 @@ def this_machine() -> Machine:
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _out_of_time)
-    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
     clock, processes = Clock(), Processes()
+
+    def limit(seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_REAL, seconds, _LAST_S)
+
+    limit(_LIMIT_S)
 
     def inbox(deadline: float) -> Door:
         return InboxDoor(clock, deadline=deadline, uid=processes.own_uid(), pid=os.getpid())
 
-    return Machine(clock, processes, inbox, lambda s: signal.setitimer(signal.ITIMER_REAL, s))
+    return Machine(clock, processes, inbox, limit)
 
 
 def block(said: str) -> NoReturn:
@@ -138,12 +150,13 @@ def find_attempt(given: str | None, delivery_id: str | None) -> str | None:
 
 
 def carry(env: Mapping[str, str], hook: bytes, machine: Machine) -> str:
-    """Take the permit, visit the door, leave the receipt; what was done, in three words.
+    """Take the permits, visit the doors, leave the receipts; what was done, in three words.
 
     Killed in the middle, an intent without a receipt remains: perhaps written.
     """
     from carrier.prompt import delivery_of
-    from carrier.proof import leave_receipt, take
+    from carrier.proof import take
+    from carrier.visit import Line
 
     started = machine.clock.monotonic()
     given = hook_fields(hook)
@@ -154,11 +167,56 @@ def carry(env: Mapping[str, str], hook: bytes, machine: Machine) -> str:
     if attempt_dir is None or envelope is None:
         return f"zdo not-written {knocked or 'without-permit'}"
     machine.limit(envelope.wrapper_s)
-    door = machine.door(started + envelope.wrapper_s - _RECEIPT_S)
     why = miscalled(envelope, given.get("session_id"), knocked, env)
-    receipt = _receipt(envelope, machine, door, why)
-    leave_receipt(attempt_dir, receipt)
+    receipt = deliver(Line(attempt_dir.rstrip("/"), envelope), machine, started, why)
     return f"zdo {'wrote' if receipt.wrote else 'not-written'} {envelope.delivery_id}"
+
+
+def deliver(lead: Line, machine: Machine, started: float, why: str | None) -> Receipt:
+    """The receipt of *lead*; it and its companions have had their turn, unless *why* forbids.
+
+    Whatever happens, no reply socket stays and every line whose fate is known has its
+    receipt.  Killed in the middle, lines may be in, and no receipt says so.
+    """
+    from carrier.proof import WRAPPER_TROUBLE, read_round
+    from carrier.visit import StayAway, Tour
+
+    names = read_round(lead.folder)
+    limit_s = lead.envelope.wrapper_s
+    doors_by = started + limit_s - _RECEIPT_S - min(_COMPANION_S * len(names), limit_s / 2)
+    permits_by = max(doors_by - _DOORS_S, started + limit_s / 4)
+    door = machine.door(doors_by)
+    tour = Tour(door, machine.processes, machine.clock)
+    tour.expect(lead)
+    try:
+        if names:
+            from carrier.companions import carry_round
+
+            carry_round(lead, names, tour, why, lambda: machine.clock.monotonic() >= permits_by)
+        elif why is not None:
+            tour.leave_out([lead], StayAway(WRAPPER_TROUBLE, why))
+        else:
+            tour.call_on([lead])
+        tour.listen()
+        if tour.trouble is not None:
+            raise tour.trouble
+        return tour.known[lead.folder]
+    finally:
+        door.close()
+        _leave(tour.known)
+
+
+def _leave(known: dict[str, Receipt]) -> None:
+    from carrier.proof import leave_receipt
+
+    trouble: OSError | None = None
+    for folder, receipt in known.items():
+        try:
+            leave_receipt(folder, receipt)
+        except OSError as error:
+            trouble = error  # a folder that is gone takes nothing from the others
+    if trouble is not None:
+        raise trouble
 
 
 def miscalled(
@@ -174,17 +232,6 @@ def miscalled(
     if env.get("ZDO_CARRIER_DOOR_TARGET", envelope.target_id) != envelope.target_id:
         return "the carrier was started for another target than the envelope's"
     return None
-
-
-def _receipt(envelope: Envelope, machine: Machine, door: Door, why: str | None) -> Receipt:
-    from carrier.proof import WRAPPER_TROUBLE
-    from carrier.visit import StayAway, stayed_away, visit
-    from registry.clock import iso
-
-    at = iso(machine.clock.now())
-    if why is not None:
-        return stayed_away(envelope, StayAway(WRAPPER_TROUBLE, why), at)
-    return visit(envelope, machine.processes, door, at)
 
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -23,6 +23,14 @@ class KeyConflict(DispatchError):
         super().__init__(f"this key already stands for another line, to {target}")
 
 
+class ClaimLost(DispatchError):
+    """A line is not any more what it was when it was read: somebody else has decided about it."""
+
+    def __init__(self, key: str):
+        self.key = key
+        super().__init__(f"delivery {key} was changed by another zdo meanwhile; look again")
+
+
 class TargetNotRunning(DispatchError):
     """The address is known; no running session answers to it."""
 
@@ -45,6 +53,17 @@ class DatabaseUnusable(DispatchError):
     def __init__(self, path: str, why: str):
         self.path, self.why = path, why
         super().__init__(f"{path}: {why}")
+
+
+class DatabaseFull(DatabaseUnusable):
+    """The disk has no room for it; what was there before is untouched."""
+
+
+class DatabaseDamaged(DatabaseUnusable):
+    """The file holds what zdo never wrote; it is not used any further."""
+
+    def __init__(self, path: str, why: str):
+        super().__init__(path, f"{why}; zdo fsck keeps the file and saves what is whole in it")
 
 
 class SpoolUnwritable(DispatchError):
@@ -77,3 +96,30 @@ class DeliveryUnknown(DispatchError):
     def __init__(self, delivery: str):
         self.delivery = delivery
         super().__init__(f"no delivery {delivery!r} is known")
+
+
+class LineInDoubt(DispatchError):
+    """A line that may be at its door: only somebody who looked may queue it again."""
+
+    def __init__(self, delivery: str):
+        self.delivery = delivery
+        super().__init__(
+            f"delivery {delivery} is in doubt; once you know that it did not arrive:"
+            f" zdo spool requeue {delivery} --i-have-looked"
+        )
+
+
+class LineUnderWay(DispatchError):
+    """A line that is being tried, or whose dispatcher died."""
+
+    def __init__(self, delivery: str):
+        self.delivery = delivery
+        super().__init__(f"delivery {delivery} is being tried, or its dispatcher died")
+
+
+class NotOnShelf(DispatchError):
+    """A line that is nobody's to queue again or to give up."""
+
+    def __init__(self, delivery: str, why: str):
+        self.delivery, self.why = delivery, why
+        super().__init__(f"delivery {delivery} {why}")

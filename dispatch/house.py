@@ -8,7 +8,7 @@ from registry.targets import load_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from registry.clock import Clock
     from registry.home import Places
@@ -23,6 +23,7 @@ class House(Record):
     places: Places
     clock: Clock
     processes: Processes
+    draw: Callable[[], float]  # 0 to 1, at random
     python: str  # the interpreter that runs the wrapper
     root: str  # the folder that holds our packages
 

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 ACCEPTED, REFUSED, JUDGED, VERIFIED = "accepted", "refused", "judged", "verified"
+# Of a line that a queue holds; CLAIMED begins an attempt of the relay's.
+QUEUED, CLAIMED, DEFERRED = "queued", "claimed", "deferred"
+REQUEUED, DROPPED = "requeued", "dropped"
+
+BEGUN = (ACCEPTED, CLAIMED)
+VERDICTS = (JUDGED, VERIFIED)
 
 
 class Event(Record):

@@ -40,6 +40,7 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     carrier_errors.AttemptExists: "unknown",
     errors.LineInvalid: "line-invalid",
     errors.KeyConflict: "key-conflict",
+    errors.ClaimLost: "carrier-busy",
     errors.TargetNotRunning: "target-not-running",
     errors.TargetStatus: "target-status",
     errors.SpoolUnwritable: "spool-unwritable",
@@ -47,6 +48,9 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.JournalUnwritable: "journal-unwritable",
     errors.JournalUnreadable: "journal-unwritable",
     errors.DeliveryUnknown: "target-unknown",
+    errors.LineInDoubt: "unknown",
+    errors.LineUnderWay: "carrier-busy",
+    errors.NotOnShelf: "usage",
 }
 
 # What the wrapper found when it did not write.
@@ -83,7 +87,8 @@ def judge(evidence: Evidence, binding: Binding, nonce: str) -> Finding:
 
 def class_of_error(error: Exception) -> str:
     """The class of a refusal or of broken surroundings; a stranger is `internal`."""
-    return _CLASS_OF_ERROR.get(type(error), "internal")
+    kinds = (kind for kind in type(error).__mro__ if kind in _CLASS_OF_ERROR)
+    return next((_CLASS_OF_ERROR[kind] for kind in kinds), "internal")
 
 
 def weigh_notices(notices: tuple[Notice, ...]) -> tuple[str, str] | None:

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import contextlib
 
-from dispatch import journal, spool
+from dispatch import journal, kept, outcome, pulse, spool
+from dispatch.ballast import give_ballast
 from dispatch.database import Database
-from dispatch.errors import DatabaseUnusable, JournalUnwritable
+from dispatch.errors import ClaimLost, DatabaseFull, DatabaseUnusable, JournalUnwritable
 from dispatch.result import as_json
 from registry.errors import StateUnsafe
 from registry.home import open_state
+from registry.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from sqlite3 import Connection
     from typing import Any
 
+    from carrier.envelope import Envelope
     from dispatch.house import House
+    from dispatch.kept import Kept
+    from dispatch.outcome import Outcome
     from dispatch.result import Result
-    from dispatch.spool import Draft, Kept
+    from dispatch.spool import Draft
+
+
+class Settled(Record):
+    """One verdict to write down: what led to it, and what it makes of the line."""
+
+    result: Result
+    evidence: dict[str, Any]
+    outcome: Outcome
 
 
 def open_database(house: House) -> Database:
@@ -27,50 +41,85 @@ def open_database(house: House) -> Database:
     return Database(house.places.database, house.clock)
 
 
-def accept(database: Database, draft: Draft, result: Result, nonce: str, now: float) -> int | Kept:
+def accept(
+    database: Database, draft: Draft, result: Result, envelope: Envelope, now: float
+) -> int | Kept:
     """The attempt number that *draft* may begin, or the settled line that already has its key.
 
-    On disk when it returns; killed before, nothing was accepted and nothing started.
+    It is the number that *envelope* has; ClaimLost when it cannot be.  On disk when it
+    returns; killed before, nothing was accepted and nothing started.
     """
     with database.writing() as link:
-        claim = spool.accept(link, draft, now)
+        claim = spool.accept(link, draft, now, pulse.watched(link))
         if isinstance(claim, int):
-            body = {"nonce": nonce, "attempt": claim, "result": as_json(result)}
-            journal.add(link, draft.key, journal.ACCEPTED, body, now)
+            if claim != envelope.attempt:
+                # Another's attempt came between; the folder that was laid out is not this one's.
+                raise ClaimLost(draft.key)
+            begun(link, journal.ACCEPTED, result, envelope, now)
         return claim
+
+
+def begun(link: Connection, kind: str, result: Result, envelope: Envelope, now: float) -> None:
+    """Write that an attempt may begin; whoever judges it later needs no more than this."""
+    body = {
+        "nonce": envelope.nonce,
+        "attempt": envelope.attempt,
+        "wrapper_s": envelope.wrapper_s,
+        "result": as_json(result),
+    }
+    journal.add(link, str(result.delivery_id), kind, body, now)
+
+
+def enqueue(database: Database, draft: Draft, result: Result, now: float) -> Kept | None:
+    """None when *draft* waits for the relay now, else the line that already has its key.
+
+    On disk when it returns; killed before, nothing was accepted.
+    """
+    with database.writing() as link:
+        known = spool.enqueue(link, draft, now, pulse.watched(link))
+        if known is None:
+            note(link, journal.QUEUED, result, {}, now)
+        return known
 
 
 def find(database: Database, draft: Draft) -> Kept | None:
     """The line that already has the key of *draft*; KeyConflict when it is another one."""
     with database.reading() as link:
-        known = spool.find(link, draft.key)
+        known = kept.find(link, draft.key)
     if known is not None:
         spool.refuse_conflict(known, draft)
     return known
 
 
 def settle(
-    database: Database, result: Result, evidence: dict[str, Any], owner: str, now: float
+    database: Database, house: House, settled: Sequence[Settled], owner: str, now: float
 ) -> None:
-    """Record the verdict of *owner*'s attempt; JournalUnwritable when it cannot be."""
-    key, fate = str(result.delivery_id), result.verdict.fate
-    try:
-        with database.writing() as link:
-            spool.settle(link, key, owner, fate, now)
-            _write(link, journal.JUDGED, result, evidence, now)
-    except DatabaseUnusable as error:
-        raise JournalUnwritable(str(error), result.verdict.name) from error
+    """Record the verdicts of *owner*'s attempts, all or none; else JournalUnwritable."""
+
+    def write(link: Connection) -> None:
+        for each in settled:
+            key = str(each.result.delivery_id)
+            spool.settle(link, key, owner, each.outcome, now)
+            note(link, journal.JUDGED, each.result, each.evidence, now)
+
+    _write_surely(database, house, write, settled[0].result)
 
 
-def settle_doubt(database: Database, result: Result, evidence: dict[str, Any], now: float) -> None:
-    """Record what a later look found out; JournalUnwritable when it cannot be."""
-    key, fate = str(result.delivery_id), result.verdict.fate
-    try:
-        with database.writing() as link:
-            spool.settle_doubt(link, key, fate, now)
-            _write(link, journal.VERIFIED, result, evidence, now)
-    except DatabaseUnusable as error:
-        raise JournalUnwritable(str(error), result.verdict.name) from error
+def settle_doubt(database: Database, house: House, settled: Settled, now: float) -> None:
+    """Record what a later look found out; JournalUnwritable when it cannot be.
+
+    Of a line that was tried again since, an older attempt tells no news.
+    """
+
+    def write(link: Connection) -> None:
+        key = str(settled.result.delivery_id)
+        line = kept.find(link, key)
+        if line is not None and line.next_attempt > (settled.result.attempt or 0) + 1:
+            return
+        spool.settle_doubt(link, key, settled.outcome, now)
+        note(link, journal.VERIFIED, settled.result, settled.evidence, now)
+
+    _write_surely(database, house, write, settled.result)
 
 
 def refuse(house: House, result: Result, owner: str, now: float) -> None:
@@ -79,12 +128,31 @@ def refuse(house: House, result: Result, owner: str, now: float) -> None:
         database = open_database(house)
         with contextlib.closing(database), database.writing() as link:
             # A refusal after the line was accepted is that line's verdict.
-            ours = spool.settle(link, str(result.delivery_id), owner, result.verdict.fate, now)
-            _write(link, journal.JUDGED if ours else journal.REFUSED, result, {}, now)
+            ours = spool.settle(link, str(result.delivery_id), owner, outcome.of(result), now)
+            note(link, journal.JUDGED if ours else journal.REFUSED, result, {}, now)
 
 
-def _write(
-    link: Connection, kind: str, result: Result, evidence: dict[str, Any], now: float
-) -> None:
+def note(link: Connection, kind: str, result: Result, evidence: dict[str, Any], now: float) -> None:
+    """Write one entry about *result*; kept when the surrounding transaction is."""
     body = {"class": result.verdict.name, "result": as_json(result), "evidence": evidence}
     journal.add(link, str(result.delivery_id), kind, body, now)
+
+
+def _write_surely(
+    database: Database, house: House, write: Callable[[Connection], None], result: Result
+) -> None:
+    """*write* in one commit, on a full disk in the room that the ballast gives."""
+    try:
+        try:
+            _write(database, write)
+        except DatabaseFull:
+            if not give_ballast(house.places):
+                raise
+            _write(database, write)
+    except DatabaseUnusable as error:
+        raise JournalUnwritable(str(error), result.verdict.name) from error
+
+
+def _write(database: Database, write: Callable[[Connection], None]) -> None:
+    with database.writing() as link:
+        write(link)

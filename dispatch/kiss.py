@@ -10,8 +10,9 @@ import contextlib
 import hashlib
 
 from carrier.errors import CarrierError, CarrierUnbound, NestedKiss
-from dispatch import keep, post
+from dispatch import keep, outcome, post, rounds, waiting
 from dispatch.aim import gate, is_leased, refuse_live_postbox, take_aim
+from dispatch.errand import Errand, draft_of
 from dispatch.errors import (
     DatabaseUnusable,
     DispatchError,
@@ -19,62 +20,39 @@ from dispatch.errors import (
     JournalUnwritable,
 )
 from dispatch.judge import class_of_error
+from dispatch.keep import Settled
 from dispatch.result import LineFacts, Result
-from dispatch.spool import Draft
+from dispatch.story import known_verdict, present_verdict
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
-from dispatch.verify import await_surface, judge_orphan, known_verdict, present_verdict
+from dispatch.verify import await_surface, judge_orphan
 from registry.errors import RegistryError, StateUnsafe
 from registry.ids import key_to_msg_id, new_uuid
-from registry.locks import still_ours, take_lease
-from registry.record import Record, fields
+from registry.locks import take_lease
+from registry.record import Record, fields, replace
 from registry.rows import read_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dispatch.aim import Aim
     from dispatch.database import Database
+    from dispatch.errand import Order
     from dispatch.house import House
-    from dispatch.spool import Kept
+    from dispatch.post import Letter
+    from dispatch.spool import Draft
     from registry.locks import Lease
     from registry.targets import Config
 
 NESTED = "ZDO_CARRIER_DOOR_TARGET"
-LOCK_TIMEOUT_S = 60.0
-WAIT_S = 30.0
 
 
-class Order(Record):
-    """What the caller asks for; *take_line* reads the line or raises LineInvalid."""
+class Refusal(Record):
+    """Why nothing was started: its class and its sentence."""
 
-    address: str
-    take_line: Callable[[], bytes]
-    sender: str
-    key: str | None = None
-    dry_run: bool = False
-    until_surfaced: bool = False
-    wait_s: float = WAIT_S
-    if_idle: bool = False
-    lock_timeout_s: float = LOCK_TIMEOUT_S
-
-
-class Errand(Record):
-    """One kiss under way: the order, where it happens, and what is known of it."""
-
-    order: Order
-    house: House
-    telling: Telling
-    owner: str  # the claim token of this process
-    nonce: str  # what this attempt's receipt must carry
-
-
-class Leased(Record):
-    """Who is meant and carries, and the right to let the carrier run."""
-
-    aim: Aim
-    lease: Lease
+    name: str
+    reason: str
 
 
 def kiss(order: Order, house: House) -> Result:
@@ -91,9 +69,18 @@ def kiss(order: Order, house: House) -> Result:
         key=order.key or delivery,
         sender=order.sender,
     )
-    errand = Errand(order, house, Telling(start), owner=new_uuid(), nonce=new_uuid())
+    errand = Errand(order, house, Telling(start), owner=new_uuid())
+    ended = _ended(errand, lambda: _kiss(errand))
+    if isinstance(ended, Refusal) and order.or_queue and waiting.takes(TABLE[ended.name]):
+        why = f"{ended.name}: {ended.reason}"
+        ended = _ended(errand, lambda: waiting.store(errand, why))
+    return _refuse(errand, ended) if isinstance(ended, Refusal) else ended
+
+
+def _ended(errand: Errand, act: Callable[[], Result]) -> Result | Refusal:
+    """The result of *act*, or the refusal that it ended with before anything was started."""
     try:
-        return _kiss(errand)
+        return act()
     except JournalUnwritable as error:
         # The carrier has run; what it came to is said, though it could not be kept.
         return errand.telling.add(verdict=TABLE["journal-unwritable"], reason=str(error))
@@ -104,36 +91,34 @@ def kiss(order: Order, house: House) -> Result:
         if isinstance(error, DatabaseUnusable):
             # Asking it a second time would only double the wait.
             return errand.telling.add(verdict=TABLE[name], reason=reason)
+        return Refusal(name, reason)
     except KeyboardInterrupt:
         if errand.telling.started:
             return _cut_short(errand, "stopped by Ctrl-C while a carrier ran")
-        name, reason = "interrupted", "stopped by Ctrl-C before anything was started"
-    return _refuse(errand, name, reason)
+        return Refusal("interrupted", "stopped by Ctrl-C before anything was started")
 
 
-def _refuse(errand: Errand, name: str, reason: str) -> Result:
-    """The refusal, kept; or the verdict that stands for the key already."""
+def _refuse(errand: Errand, refusal: Refusal) -> Result:
+    """The refusal, kept; or the verdict that stands for the line already."""
     if (known := _known(errand)) is not None:
         return known
-    house, result = errand.house, errand.telling.add(verdict=TABLE[name], reason=reason)
+    house = errand.house
+    result = errand.telling.add(verdict=TABLE[refusal.name], reason=refusal.reason)
     keep.refuse(house, result, errand.owner, house.clock.now())
-    if result.attempt is not None:
-        # Ours alone and never started: nobody will look for it.
-        post.forget_if_settled(result, house)
     return result
 
 
 def _known(errand: Errand) -> Result | None:
-    """What the key of a refused kiss stands for already; None when the refusal is all there is.
+    """What the line of a refused kiss stands for already; None when the refusal is all there is.
 
-    The line may be at the door since an earlier kiss, and then "not delivered" is
-    not this one's to say.
+    With a key it may be at the door since an earlier kiss; one for the relay may be kept
+    though Ctrl-C came.  "Not delivered" is then not this kiss's to say.
     """
-    result = errand.telling.result
-    if errand.order.key is None or result.attempt is not None:
+    order = errand.order
+    if order.key is None and not (order.queue or order.or_queue):
         return None
     with contextlib.suppress(StateUnsafe, DatabaseUnusable, JournalUnreadable):
-        return known_verdict(result, errand.house)
+        return known_verdict(errand.telling.result, errand.owner, errand.house)
     return None
 
 
@@ -142,10 +127,14 @@ def _cut_short(errand: Errand, reason: str) -> Result:
 
     The row stays claimed until `zdo verify` judges what the keeper leaves.
     """
-    result = errand.telling.result
+    order, result = errand.order, errand.telling.result
     if not errand.telling.concluded:
         return errand.telling.add(verdict=TABLE["unknown"], reason=reason)
-    if errand.order.until_surfaced and result.verdict.name == "delivered-start":
+    if order.or_queue and waiting.takes(result.verdict):
+        # It may be kept for the relay by now: not the caller's to repeat.
+        reason = f"{reason}; {result.verdict.name}: {result.reason}"
+        return errand.telling.add(verdict=TABLE["interrupted"], reason=reason)
+    if order.until_surfaced and result.verdict.name == "delivered-start":
         return errand.telling.add(verdict=TABLE["not-surfaced"], reason="not waited for: " + reason)
     return result
 
@@ -154,26 +143,20 @@ def _kiss(errand: Errand) -> Result:
     order, house, telling = errand.order, errand.house, errand.telling
     if NESTED in house.env:
         raise NestedKiss(house.env[NESTED])
-    line = order.take_line()
-    digest = hashlib.sha256(line)
-    telling.add(line=LineFacts(bytes=len(line), sha256=digest.hexdigest()))
+    line = telling.line = order.take_line()
+    telling.add(line=LineFacts(bytes=len(line), sha256=hashlib.sha256(line).hexdigest()))
     config = house.config()
+    if order.queue:
+        waiting.check_address(order.address, config, house, telling)
+        return waiting.store(errand)
     aim = _aim(errand, config)
     if order.dry_run:
         if not is_leased(house, aim.binding.postbox):
             refuse_live_postbox(aim.binding.postbox, read_rows(config.claude_dir, house.processes))
-        parcel = post.pack(aim, config, house, telling.result)
-        return telling.add(verdict=TABLE["dry-run"], plan=post.plan_of(parcel))
-    draft = Draft(
-        key=str(telling.result.delivery_id),
-        digest=digest.digest(),
-        body=line,
-        station=config.station,
-        target=aim.target.id,
-        owner=errand.owner,
-    )
+        plan = post.plan_of(telling.result, aim.binding, config, house)
+        return telling.add(verdict=TABLE["dry-run"], plan=plan)
     with contextlib.closing(keep.open_database(house)) as database:
-        result = _deliver(errand, config, database, draft)
+        result = _deliver(errand, config, database, draft_of(errand))
         if order.until_surfaced:
             return await_surface(database, result, house, order.wait_s)
         return result
@@ -197,43 +180,57 @@ def _deliver(errand: Errand, config: Config, database: Database, draft: Draft) -
     known = keep.find(database, draft)
     if known is not None and known.is_settled:
         return present_verdict(database, telling.result)
-    postbox = str(telling.result.carrier.session_id)
     patience = errand.order.lock_timeout_s
-    lease = take_lease(house.places.locks, postbox, timeout_s=patience, clock=house.clock)
+    lease = take_lease(house.places.locks, draft.postbox, timeout_s=patience, clock=house.clock)
     with contextlib.closing(lease):
-        aim = _aim(errand, config, leased=postbox)
-        claim = _claim(errand, database, draft)
-        if not isinstance(claim, int):
+        aim = _aim(errand, config, leased=draft.postbox)
+        number = _next_attempt(errand, database, draft)
+        if number is None:
             return present_verdict(database, telling.result)
-        telling.add(attempt=claim)
-        return _attempt(errand, config, database, draft, Leased(aim, lease))
+        result = replace(telling.result, attempt=number)
+        letter = post.letter(result, aim.binding, config, house, draft.body)
+        return _attempt(errand, config, database, draft, letter, lease)
 
 
-def _claim(errand: Errand, database: Database, draft: Draft) -> int | Kept:
-    """The number of our attempt; before it, what a dead owner of the line left is judged."""
-    house, result = errand.house, errand.telling.result
-    claim = keep.accept(database, draft, result, errand.nonce, house.clock.now())
-    if isinstance(claim, int) or claim.is_settled:
-        return claim
-    judge_orphan(database, draft.key, str(result.carrier.session_id), house)
-    return keep.accept(database, draft, result, errand.nonce, house.clock.now())
+def _next_attempt(errand: Errand, database: Database, draft: Draft) -> int | None:
+    """The number of our attempt, or None when the key has a verdict.
+
+    Under the lease: what a dead owner of the line left is judged first.
+    """
+    known = keep.find(database, draft)
+    if known is not None and not known.is_settled and not known.may_be_tried:
+        judge_orphan(database, draft.key, draft.postbox, errand.house)
+        known = keep.find(database, draft)
+    if known is None:
+        return 1
+    return known.next_attempt if known.may_be_tried else None
 
 
-def _attempt(
-    errand: Errand, config: Config, database: Database, draft: Draft, leased: Leased
+def _attempt(  # noqa: PLR0913, PLR0917 - one attempt is all of these
+    errand: Errand, config: Config, database: Database, draft: Draft, letter: Letter, lease: Lease
 ) -> Result:
     """The verdict of one attempt, settled before the lease is let go."""
     house, telling = errand.house, errand.telling
-    envelope = post.envelope_of(telling.result, config, draft.body, errand.nonce)
-    parcel = post.pack(leased.aim, config, house, telling.result)
-    post.lay_out(parcel, envelope)
-    if not still_ours(leased.lease):
-        raise StateUnsafe(leased.lease.path, "was replaced while we held it; nothing was started")
-    telling.started = True
-    evidence = post.post(parcel, envelope, leased.lease, config, house)
-    result = post.conclude(telling.result, evidence, leased.aim.binding, errand.nonce)
+
+    def claim(letters: Sequence[Letter]) -> bool:
+        envelope, now = letters[0].envelope, house.clock.now()
+        claimed = keep.accept(database, draft, telling.result, envelope, now)
+        if isinstance(claimed, int):
+            telling.add(attempt=claimed)
+            telling.started = True
+        return telling.started
+
+    carried = rounds.carry([letter], lease, config, house, claim)
+    if carried is None:
+        return present_verdict(database, telling.result)
+    ((result, evidence),) = carried
     telling.add(**fields(result))
     telling.concluded = True
-    keep.settle(database, result, post.evidence_facts(evidence), errand.owner, house.clock.now())
+    later = errand.order.or_queue and waiting.takes(result.verdict)
+    becomes = outcome.queued() if later else outcome.of(result)
+    settled = Settled(result, post.evidence_facts(evidence), becomes)
+    keep.settle(database, house, [settled], errand.owner, house.clock.now())
+    if later:
+        telling.add(verdict=TABLE["queued"], reason=f"{result.verdict.name}: {result.reason}")
     post.forget_if_settled(result, house)
-    return result
+    return telling.result

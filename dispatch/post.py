@@ -1,13 +1,13 @@
-"""Everything that one attempt gets, and what it came back with, as facts for the result."""
+"""Everything that a carrier run gets, and what it came back with, as facts for the result."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 
 from carrier import argv as carrier_argv
-from carrier.attempt import attempt, prepare
+from carrier.attempt import clear, prepare
 from carrier.envelope import Envelope
+from carrier.order import Order
 from carrier.proof import SETTINGS, Receipt
 from carrier.report import Report
 from carrier.run import find_binary
@@ -15,42 +15,81 @@ from dispatch.errors import SpoolUnwritable
 from dispatch.judge import judge
 from dispatch.result import CarrierFacts, Plan, ReceiptFacts
 from dispatch.verdict import OPEN
+from registry.ids import new_uuid
 from registry.record import Record, fields, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from carrier.attempt import Evidence
     from carrier.binding import Binding
-    from dispatch.aim import Aim
     from dispatch.house import House
     from dispatch.result import Result
-    from registry.locks import Lease
     from registry.targets import Config
 
 # How long a wrapper may take beside the settle window: 5 s for the door's EOF
 # (the native client's patience), the rest for a machine under load.
 WRAPPER_S = 10.0
+LINE_S = 0.03  # for each line more: its permit and its receipt are flushed one by one
 
 _TAIL = 2000  # characters of the carrier's output that the journal keeps
 
 
-class Parcel(Record):
-    """One attempt, ready to start: its folder, argv and environment."""
+class Letter(Record):
+    """One line of a round: what is known of it, its two sessions, what its folder gets."""
 
+    result: Result
+    binding: Binding
+    envelope: Envelope
     folder: str
-    argv: tuple[str, ...]
-    env: dict[str, str]
 
 
-def pack(aim: Aim, config: Config, house: House, result: Result) -> Parcel:
-    """The parcel of the attempt that *result* names.  The line has no part in it."""
+def letter(result: Result, binding: Binding, config: Config, house: House, line: bytes) -> Letter:
+    """The letter of the attempt that *result* names; its receipt will carry a fresh nonce."""
+    envelope = envelope_of(result, config, line, new_uuid())
+    return Letter(result, binding, envelope, folder_of(house, result))
+
+
+def pack(
+    letters: Sequence[Letter], config: Config, house: House, lease_fd: int
+) -> tuple[Order, tuple[Letter, ...]]:
+    """The one carrier run for *letters*, all of one postbox, and the letters with its time.
+
+    No line has a part in argv or environment; they name the first letter alone.
+    """
+    limit_s = WRAPPER_S + config.settle_s + LINE_S * (len(letters) - 1)
+    timed = tuple(
+        replace(each, envelope=replace(each.envelope, wrapper_s=limit_s)) for each in letters
+    )
+    argv, env = _command(timed[0].result, timed[0].binding, config, house)
+    order = Order(
+        argv=argv,
+        env=env,
+        cwd=house.places.postbox,
+        folders=tuple(each.folder for each in timed),
+        lease_fd=lease_fd,
+        deadline_s=config.timeout_s,
+        wrapper_s=limit_s,
+    )
+    return order, timed
+
+
+def plan_of(result: Result, binding: Binding, config: Config, house: House) -> Plan:
+    """What a dry run shows: argv, and the environment by name alone."""
+    argv, env = _command(result, binding, config, house)
+    return Plan(argv=tuple(argv), env=tuple(sorted(env)))
+
+
+def _command(
+    result: Result, binding: Binding, config: Config, house: House
+) -> tuple[list[str], dict[str, str]]:
     folder = folder_of(house, result)
     binary = find_binary(config.claude_bin, house.env.get("PATH", os.defpath))
     argv = carrier_argv.build_argv(
         binary or config.claude_bin,
-        aim.binding.postbox,
+        binding.postbox,
         f"{folder}/{SETTINGS}",
         str(result.delivery_id),
         config.max_turns,
@@ -60,13 +99,13 @@ def pack(aim: Aim, config: Config, house: House, result: Result) -> Parcel:
         house.env,
         pass_env=config.pass_env,
         claude_dir=config.claude_dir,
-        target_id=aim.target.id,
-        postbox=aim.binding.postbox,
+        target_id=str(result.target.id),
+        postbox=binding.postbox,
         attempt_dir=folder,
         wrapper=carrier_argv.wrapper_command(house.python, house.root),
         sender=str(result.sender),
     )
-    return Parcel(folder, tuple(argv), env)
+    return argv, env
 
 
 def envelope_of(result: Result, config: Config, line: bytes, nonce: str) -> Envelope:
@@ -93,33 +132,13 @@ def folder_of(house: House, result: Result) -> str:
     return f"{house.places.attempts}/{result.delivery_id}.{result.attempt or 1}"
 
 
-def plan_of(parcel: Parcel) -> Plan:
-    """What a dry run shows of *parcel*: argv, and the environment by name alone."""
-    return Plan(argv=parcel.argv, env=tuple(sorted(parcel.env)))
-
-
-def lay_out(parcel: Parcel, envelope: Envelope) -> None:
-    """Put everything that the carrier needs on disk, or SpoolUnwritable: nothing is started."""
+def lay_out(order: Order, letters: Sequence[Letter]) -> None:
+    """Put everything that the run needs on disk, or SpoolUnwritable: nothing is started."""
+    envelopes = tuple(each.envelope for each in letters)
     try:
-        prepare(parcel.folder, parcel.env["ZDO_CARRIER_WRAPPER"], envelope)
+        prepare(order.folders, envelopes, order.env["ZDO_CARRIER_WRAPPER"])
     except OSError as error:
-        raise SpoolUnwritable(f"{parcel.folder}: {error.strerror or error}") from error
-
-
-def post(
-    parcel: Parcel, envelope: Envelope, lease: Lease, config: Config, house: House
-) -> Evidence:
-    """Run the attempt in its own new folder.  Killed in the middle, the keeper ends it."""
-    return attempt(
-        envelope,
-        argv=list(parcel.argv),
-        env=parcel.env,
-        cwd=house.places.postbox,
-        attempt_dir=parcel.folder,
-        lease_fd=lease.fd,
-        deadline_s=config.timeout_s,
-        clock=house.clock,
-    )
+        raise SpoolUnwritable(f"{order.lead}: {error.strerror or error}") from error
 
 
 def conclude(result: Result, evidence: Evidence, binding: Binding, nonce: str) -> Result:
@@ -145,13 +164,8 @@ def forget_if_settled(result: Result, house: House) -> None:
     An open outcome keeps its folder: intent and receipt are its evidence.  A
     wrapper that wakes up later finds nothing and does nothing.
     """
-    if result.verdict.fate == OPEN:
-        return
-    folder = folder_of(house, result)
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            os.unlink(f"{folder}/{name}")
-        os.rmdir(folder)
+    if result.verdict.fate != OPEN:
+        clear(folder_of(house, result))
 
 
 def _carrier_facts(evidence: Evidence, postbox: str) -> CarrierFacts:

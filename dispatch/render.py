@@ -11,7 +11,9 @@ from registry.row import REASONS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
+    from dispatch.fsck import Findings
     from dispatch.result import Result
     from registry.rows import Listing
     from registry.targets import Config
@@ -36,6 +38,8 @@ def failure_line(name: str, reason: object, advice: object) -> str:
 def kiss_line(result: Result) -> str:
     """A delivery in one sentence."""
     target = result.target
+    if result.verdict.name == "queued":
+        return clean(f"queued: {target.id}; delivery {result.delivery_id}")
     session = "" if target.id == target.session_id else f"session {short(target.session_id)}, "
     where = f"{target.id} ({session}pid {target.pid}, {target.status})"
     return clean(
@@ -86,6 +90,63 @@ def session_lines(listing: Listing, reachable: dict[int, bool]) -> list[str]:
         for each in listing.skipped
     ]
     return [*_table(head, rows), *skipped]
+
+
+def spool_lines(lines: list[dict[str, Any]]) -> list[str]:
+    """A table of kept lines; a line that waits for another names it."""
+    head = ("DELIVERY", "TARGET", "STATE", "TRIES", "BYTES", "WHY")
+    rows = [
+        (
+            str(line["delivery_id"]),
+            str(line["target"]),
+            str(line["state"]),
+            str(line["attempts"]),
+            str(line["bytes"]),
+            _why(line),
+        )
+        for line in lines
+    ]
+    return _table(head, rows)
+
+
+def _why(line: dict[str, Any]) -> str:
+    if line["held_by"]:
+        return f"behind {short(line['held_by'])}"
+    told = [str(line[name]) for name in ("class", "reason") if line[name]]
+    return ": ".join(told) or "-"
+
+
+def open_line(result: Result) -> str:
+    """One open delivery as a later look found it."""
+    reason = f": {result.reason}" if result.reason else ""
+    where = f"{result.delivery_id} {result.target.id or '-'}"
+    return clean(f"{where} {result.verdict.name}, proof {result.proof}{reason}")
+
+
+def fsck_lines(found: Findings) -> list[str]:
+    """What a look at the spool came to: one line for all of it, then one for each oddity."""
+    if found.saved is not None:
+        saved = found.saved
+        head = (
+            f"saved {saved.lines} lines ({saved.doubted} in doubt, {saved.dead} damaged)"
+            f" and {saved.events} entries; lost {saved.lost_lines} and {saved.lost_events}"
+        )
+    elif found.state == "absent":
+        head = f"there is no {found.path} yet"
+    else:
+        head = f"{found.path} is whole: {found.lines} lines, {found.events} entries"
+    oddities = (
+        ("was damaged", found.complaints),
+        ("damaged line", found.damaged_lines),
+        ("odd line", found.odd_lines),
+        ("damaged entries", (found.damaged_events,) * bool(found.damaged_events)),
+        ("not as the journal says", found.contradicted),
+        ("claimed by nobody alive, for zdo relay", (found.orphans,) * bool(found.orphans)),
+        ("folder without a line", found.stray_folders),
+        ("open line without its folder", found.missing_folders),
+    )
+    told = [clean(f"{what}: {each}") for what, those in oddities for each in those]
+    return [clean(f"fsck: {head}"), *told]
 
 
 def target_lines(config: Config) -> list[str]:

@@ -16,6 +16,7 @@ class Telling:
 
     def __init__(self, result: Result):
         self.result = result
+        self.line = b""  # once it was read; a pipe gives it only once
         self.started = False  # a carrier may run, or have run
         self.concluded = False  # the result is a verdict
 

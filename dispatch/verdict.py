@@ -32,6 +32,7 @@ class Verdict(Record):
 _ROWS = (
     Verdict("delivered-start", DONE, 0, "delivered-start", "nothing to do"),
     Verdict("surfaced", DONE, 0, "surfaced", "nothing to do"),
+    Verdict("queued", QUEUE, 0, "queued", "zdo relay delivers it; zdo spool list shows it"),
     Verdict("dry-run", NONE, 0, "refused", "leave out --dry-run to deliver"),
     Verdict("carrier-misbound", NONE, 2, "refused", "give the target a postbox of its own"),
     Verdict("carrier-unbound", NONE, 2, "refused", "set carrier_session to a postbox"),

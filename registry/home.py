@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Entries that zdo itself makes: a folder that holds nothing else may be tightened.
-_OURS = frozenset({"attempts", "locks", "postbox", "spool.lock"})
+_OURS = frozenset(
+    {"attempts", "ballast", "corrupt", "locks", "postbox", "relay.lock", "spool.lock"}
+)
 _OUR_FILES = ("zdo.db", "config.json")
 
 
@@ -32,6 +34,21 @@ class Places(Record):
     def database(self) -> str:
         """Spool and journal, one SQLite file."""
         return self.state + "/zdo.db"
+
+    @property
+    def ballast(self) -> str:
+        """Room that is given up when the disk is full."""
+        return self.state + "/ballast"
+
+    @property
+    def corrupt(self) -> str:
+        """Where a damaged database is kept; nothing in it is ever deleted."""
+        return self.state + "/corrupt"
+
+    @property
+    def relay_lock(self) -> str:
+        """Held by the one relay that is at work."""
+        return self.state + "/relay.lock"
 
     @property
     def attempts(self) -> str:
@@ -86,12 +103,17 @@ def open_state(places: Places) -> None:
         if stat.S_IMODE(found.st_mode) & 0o077:
             _tighten(state)
         for part in (places.attempts, places.locks, places.postbox):
-            try:
-                os.mkdir(part, 0o700)
-            except FileExistsError:
-                _check_folder(part, os.lstat(part))
+            make_private(part)
     except OSError as error:
         raise StateUnsafe(state, error.strerror or str(error)) from error
+
+
+def make_private(folder: str) -> None:
+    """Make *folder*, 0700; StateUnsafe when what is there is not a folder of ours."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        _check_folder(folder, os.lstat(folder))
 
 
 def _check_folder(path: str, found: os.stat_result) -> None:

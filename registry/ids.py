@@ -41,6 +41,11 @@ def new_uuid() -> str:
     return _hyphenated(raw.hex())
 
 
+def draw() -> float:
+    """A fresh random number, at least 0 and less than 1."""
+    return int.from_bytes(os.urandom(6)) / (1 << 48)
+
+
 def key_to_msg_id(key: str) -> str:
     """The `msg_id` of an idempotency key: a UUID is itself, another text gives a UUIDv5."""
     if (given := parse_uuid(key)) is not None:

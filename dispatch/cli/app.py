@@ -15,10 +15,11 @@ from typing import Annotated
 import typer
 
 from dispatch import __version__
-from dispatch.cli import commands, views
+from dispatch.cli import commands, relaying, spooling, views
 from dispatch.cli.options import KISS, SENDER_HELP, KissArgs
 from dispatch.cli.speech import speak
-from dispatch.kiss import LOCK_TIMEOUT_S, WAIT_S
+from dispatch.errand import LOCK_TIMEOUT_S, WAIT_S
+from dispatch.relay import PASS_S
 
 _HELP = {option.flag: option.help for option in KISS}
 
@@ -29,13 +30,20 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_spool = typer.Typer(help="The lines that are kept for the relay.", rich_markup_mode=None)
+_unit = typer.Typer(help="How the relay is started by others.", rich_markup_mode=None)
+app.add_typer(_spool, name="spool")
+app.add_typer(_unit, name="unit")
+
 Work = Callable[[], int]
+_FOR_HELP = f"Start no carrier after so long; {PASS_S:g} if not given."
 Json = Annotated[bool, typer.Option("--json", help=_HELP["--json"])]
 Address = Annotated[
     str,
     typer.Argument(help="A configured target, a session id, name:NAME or a bare name."),
 ]
-Delivery = Annotated[str, typer.Argument(help="A delivery id, as kiss printed it.")]
+_DELIVERY_HELP = "A delivery id, as kiss printed it."
+Delivery = Annotated[str, typer.Argument(help=_DELIVERY_HELP)]
 
 
 @app.callback(invoke_without_command=True)
@@ -64,6 +72,8 @@ def kiss(
     json: Json = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=_HELP["--dry-run"])] = False,
     if_idle: Annotated[bool, typer.Option("--if-idle", help=_HELP["--if-idle"])] = False,
+    queue: Annotated[bool, typer.Option("--queue", help=_HELP["--queue"])] = False,
+    or_queue: Annotated[bool, typer.Option("--or-queue", help=_HELP["--or-queue"])] = False,
     file: Annotated[
         str | None, typer.Option("--file", metavar="PATH", help=_HELP["--file"])
     ] = None,
@@ -89,6 +99,8 @@ def kiss(
         json=json,
         dry_run=dry_run,
         if_idle=if_idle,
+        queue=queue,
+        or_queue=or_queue,
         file=file,
         session_id=session_id,
         key=key,
@@ -118,8 +130,19 @@ def targets(*, json: Json = False) -> Work:
 
 
 @app.command()
-def verify(delivery: Delivery, *, json: Json = False) -> Work:
+def verify(
+    delivery: Annotated[str | None, typer.Argument(help=_DELIVERY_HELP)] = None,
+    *,
+    every_open: Annotated[
+        bool, typer.Option("--open", help="Every delivery that is not over yet.")
+    ] = False,
+    json: Json = False,
+) -> Work:
     """Ask the target's transcript again; raises or settles a verdict, never lowers it."""
+    if (delivery is None) != every_open:
+        raise commands.Usage("name a delivery, or give --open")
+    if delivery is None:
+        return partial(spooling.verify_open, as_object=json)
     return partial(views.verify, delivery, as_object=json)
 
 
@@ -127,6 +150,70 @@ def verify(delivery: Delivery, *, json: Json = False) -> Work:
 def show(delivery: Delivery, *, json: Json = False) -> Work:
     """Tell everything known of one delivery; the line itself is never shown."""
     return partial(views.show, delivery, as_object=json)
+
+
+@app.command()
+def relay(
+    *,
+    follow: Annotated[bool, typer.Option("--follow", help="Stay, and wake on new lines.")] = False,
+    seconds: Annotated[
+        float, typer.Option("--for", min=0, metavar="SECONDS", help=_FOR_HELP)
+    ] = PASS_S,
+    json: Json = False,
+) -> Work:
+    """Deliver what is due: one pass, for cron and timers."""
+    return partial(relaying.relay, follow=follow, seconds=seconds, as_object=json)
+
+
+@app.command()
+def fsck(*, json: Json = False) -> Work:
+    """Check the spool; a damaged file is kept in corrupt/ and what is whole is saved."""
+    return partial(spooling.fsck, as_object=json)
+
+
+@_spool.command("list")
+def spool_list(
+    *,
+    dead: Annotated[bool, typer.Option("--dead", help="Only lines that were given up.")] = False,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="TARGET", help="Only lines to it.")
+    ] = None,
+    json: Json = False,
+) -> Work:
+    """List the kept lines and what holds them."""
+    return partial(spooling.listing, dead=dead, target=target, as_object=json)
+
+
+@_spool.command("show")
+def spool_show(delivery: Delivery, *, json: Json = False) -> Work:
+    """Tell everything known of one kept line, as zdo show does."""
+    return partial(views.show, delivery, as_object=json)
+
+
+@_spool.command("requeue")
+def spool_requeue(
+    delivery: Delivery,
+    *,
+    looked: Annotated[
+        bool,
+        typer.Option("--i-have-looked", help="It is in doubt, and I know that it did not arrive."),
+    ] = False,
+    json: Json = False,
+) -> Work:
+    """Let the relay try a dead line again; one in doubt only if you have looked."""
+    return partial(spooling.requeue, delivery, looked=looked, as_object=json)
+
+
+@_spool.command("drop")
+def spool_drop(delivery: Delivery, *, json: Json = False) -> Work:
+    """Give a kept line up; its key stays taken."""
+    return partial(spooling.drop, delivery, as_object=json)
+
+
+@_unit.command("cron")
+def unit_cron() -> Work:
+    """Print the crontab line that runs the relay every minute."""
+    return spooling.unit_cron
 
 
 def run(argv: list[str]) -> int:

@@ -13,6 +13,7 @@ from dispatch.house import House
 from dispatch.verdict import TABLE
 from registry.clock import Clock
 from registry.home import find_places
+from registry.ids import draw
 from registry.processes import Processes
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ def this_house() -> House:
         places=find_places(env),
         clock=Clock(),
         processes=Processes(),
+        draw=draw,
         python=sys.executable,
         root=os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
     )
@@ -42,7 +44,7 @@ def this_house() -> House:
 
 def kiss(args: KissArgs) -> int:
     """`zdo kiss`: deliver now."""
-    from dispatch.kiss import Order
+    from dispatch.errand import Order
     from dispatch.kiss import kiss as deliver
     from dispatch.render import kiss_line, plan_lines
     from dispatch.sender import sender_of
@@ -58,6 +60,8 @@ def kiss(args: KissArgs) -> int:
         until_surfaced=args.proof is not None,
         wait_s=args.wait,
         if_idle=args.if_idle,
+        queue=args.queue,
+        or_queue=args.or_queue,
         lock_timeout_s=args.lock_timeout,
     )
     result = deliver(order, house)
@@ -93,6 +97,8 @@ def _check(args: KissArgs) -> None:
         raise Usage("give the line as an argument, as - for stdin, or with --file, once")
     if args.proof not in (None, "surfaced"):
         raise Usage("--proof knows only surfaced")
+    if args.queue and (args.or_queue or args.dry_run or args.proof is not None):
+        raise Usage("--queue starts nothing, so it goes without --or-queue, --dry-run and --proof")
     if args.key is not None and not _fits_key(args.key):
         raise Usage(f"--key takes 1 to {_LONGEST_KEY} bytes of UTF-8")
     if not (math.isfinite(args.wait) and math.isfinite(args.lock_timeout)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dispatch.kiss import LOCK_TIMEOUT_S, WAIT_S
+from dispatch.errand import LOCK_TIMEOUT_S, WAIT_S
 from registry.record import Record
 
 FLAG, TEXT, SECONDS = "flag", "text", "seconds"
@@ -21,6 +21,8 @@ KISS = (
     Option("--json", "json", FLAG, "Print one JSON object instead of a sentence."),
     Option("--dry-run", "dry_run", FLAG, "Show both sessions and the argv; start nothing."),
     Option("--if-idle", "if_idle", FLAG, "Refuse (75) if the target is not idle at the start."),
+    Option("--queue", "queue", FLAG, "Keep the line for zdo relay; start nothing now."),
+    Option("--or-queue", "or_queue", FLAG, "Try now; keep it for the relay after 69, 75 or 76."),
     Option("--file", "file", TEXT, "Read the line from PATH instead."),
     Option(
         "--session-id",
@@ -53,6 +55,8 @@ class KissArgs(Record):
     json: bool = False
     dry_run: bool = False
     if_idle: bool = False
+    queue: bool = False
+    or_queue: bool = False
     file: str | None = None
     session_id: str | None = None
     key: str | None = None

@@ -12,9 +12,9 @@ from dispatch.cli.speech import speak
 from dispatch.errors import DispatchError
 from dispatch.judge import class_of_error
 from dispatch.result import Result
+from dispatch.story import story_of
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
-from dispatch.verify import story_of
 from dispatch.verify import verify as look_again
 from registry.clock import iso
 from registry.errors import RegistryError

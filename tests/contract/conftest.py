@@ -42,9 +42,9 @@ class Scene:
         """Where the targets run."""
         return self.zdo.rig
 
-    def target(self, name: str, *args: str) -> Terminal:
+    def target(self, name: str, *args: str, **env: str) -> Terminal:
         """A terminal session of its own, configured as the target *name*."""
-        started = self.rig.terminal(name, *args)
+        started = self.rig.terminal(name, *args, **env)
         self.zdo.target(name, self.rig.session_id(started))
         return started
 
@@ -78,6 +78,10 @@ class Scene:
         """No model input holds the line, and none will: the target had its time."""
         with pytest.raises(AssertionError, match="no model input"):
             self.rig.api.wait_for(self.line, within=NOWHERE)
+
+    def add(self, *cells: str) -> None:
+        """Put one row into the table as it is."""
+        self._table.append(cells)
 
     def note(self, scenario: str, kissed: Kissed, asked: Asked | None = None) -> None:
         """Put *scenario* into the table; *asked* is the model input that held the line."""

@@ -178,6 +178,32 @@ class Zdo:
         found: Json = json.loads(run.stdout)
         return found
 
+    def run(self, *words: str, within: float = 60) -> tuple[int, str, str]:
+        """Exit status, stdout and stderr of any command."""
+        ended = subprocess.run(
+            [*zdo_command(), *words],
+            cwd=self.rig.root,
+            env=self.env(),
+            capture_output=True,
+            text=True,
+            timeout=within,
+            check=False,
+        )
+        return ended.returncode, ended.stdout, ended.stderr
+
+    def relay(self) -> Json:
+        """What one pass of the relay says."""
+        _, out, err = self.run("relay", "--json")
+        assert out.strip(), err
+        found: Json = json.loads(out)
+        return found
+
+    def queue(self, address: str, line: str) -> str:
+        """The delivery id of *line*, kept for the relay."""
+        status, out, err = self.run("kiss", "--json", "--queue", "--", address, line)
+        assert status == 0, err
+        return str(json.loads(out)["delivery_id"])
+
     def asked_by(self, postbox: str) -> int:
         """How many model turns *postbox* has asked for so far."""
         return len(self.rig.api.asked(postbox))

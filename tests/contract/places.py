@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from carrier.door import InboxDoor
 from carrier.envelope import Envelope
+from carrier.transcript import Follower, find_transcript
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.rows import key_of, read_rows
@@ -17,9 +18,10 @@ from tests.contract.rig import peers_in, transcript_in
 from tests.contract.sessions import Json, eventually
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from carrier.door import Answer
+    from carrier.calls import Answer
     from registry.rows import Row
 
 SETTLE_S = 1.0
@@ -75,13 +77,31 @@ class Place:
 
     def write(self, letter: Envelope, token: str | None = None) -> Answer:
         """Write *letter* as the wrapper does, with the right token unless one is given."""
+        return self.write_all([letter], token)[letter.msg_id]
+
+    def write_all(
+        self, letters: Sequence[Envelope], token: str | None = None, *, address: int | None = None
+    ) -> dict[str, Answer]:
+        """Write *letters* in one go; *address* names the reply socket, as another pid would."""
         clock = Clock()
-        door = InboxDoor(clock, deadline=clock.monotonic() + 8, uid=os.getuid(), pid=os.getpid())
+        pid = address or os.getpid()
+        door = InboxDoor(clock, deadline=clock.monotonic() + 15, uid=os.getuid(), pid=pid)
+        lines = {letter.msg_id: letter.line for letter in letters}
+        session = self.row.session_id
 
-        def surfaced() -> bool:
-            return any(peer.get("msg_id") == letter.msg_id for peer in self.peers())
+        def find() -> str | None:
+            return find_transcript(str(self.config), session, self.row.cwd)
 
-        return door.write(self.row, token or self.token, letter, surfaced)
+        path = find()
+        offset = os.stat(path).st_size if path else 0
+        follower = Follower(path, offset, lines, session, find=find)
+
+        def look() -> dict[str, str]:
+            follower.look()
+            return follower.states
+
+        assert door.speak(self.row, token or self.token, letters) is None
+        return door.listen(look)
 
     def say(self, raw: bytes) -> bytes:
         """Write *raw*, half-close, and read to EOF: all that came back."""

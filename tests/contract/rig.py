@@ -87,10 +87,10 @@ class Rig:
         made.mkdir(exist_ok=True)
         return made
 
-    def terminal(self, name: str, *args: str, cwd: Path | None = None) -> Terminal:
-        """An interactive session called *name*, idle when this returns."""
+    def terminal(self, name: str, *args: str, cwd: Path | None = None, **env: str) -> Terminal:
+        """An interactive session called *name*, idle when this returns; *env* is added to its own."""
         argv = [str(self.claude), "--name", name, *args]
-        started = Terminal(argv, cwd=cwd or self.folder(name), env=self.env())
+        started = Terminal(argv, cwd=cwd or self.folder(name), env=self.env(**env))
         self._running.append(started)
         self.until(started, "idle")
         return started

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 import uuid
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -142,6 +143,27 @@ def test_the_same_text_again_is_dropped_and_told(door: Callable[[str], Place]) -
     assert (answer.wrote, answer.eof, told) == (True, True, [("dropped", "duplicate")])
 
 
+def test_more_lines_than_an_inbox_takes_are_told_of_one_by_one(
+    door: Callable[[str], Place],
+) -> None:
+    """On one connection the first 30 go in, in their order; the answers name exactly the rest."""
+    place = door("accept")
+    letters = [place.letter() for _ in range(34)]
+    started = time.monotonic()
+
+    answers = place.write_all(letters, address=os.getpid() + (1 << 22))
+
+    took = time.monotonic() - started
+    told = {i: [(n.status, n.drop_reason) for n in a.notices] for i, a in answers.items()}
+    ids = [letter.msg_id for letter in letters]
+    assert {True} == {answer.eof for answer in answers.values()}
+    assert [[]] * 30 + [[("dropped", "rate-limited")]] * 4 == [told[each] for each in ids]
+    # The second of the drops is told of only in the sum, which is worth its wait.
+    assert 4 < took < 8
+    place.surfaced(ids[29])
+    assert ids[:30] == [p["msg_id"] for p in place.peers() if p["msg_id"] in ids]
+
+
 def test_a_held_line_is_told_to_the_writer_alone(door: Callable[[str], Place]) -> None:
     """The notice comes to the socket that `from` names; no enqueue row, no input."""
     place = door("hold")
@@ -156,6 +178,18 @@ def test_a_held_line_is_told_to_the_writer_alone(door: Callable[[str], Place]) -
     )
     assert ("system", "informational") == (row["type"], row["subtype"])
     assert f"[verified pid {os.getpid()}]" in row["content"]
+    assert place.peers() == []
+
+
+def test_each_of_many_held_lines_is_told_of(door: Callable[[str], Place]) -> None:
+    """One notice for each, all of them to the one socket that `from` names."""
+    place = door("hold")
+    letters = [place.letter() for _ in range(5)]
+
+    answers = place.write_all(letters, address=os.getpid() + (1 << 23))
+
+    assert [["held"]] * 5 == [[n.status for n in answer.notices] for answer in answers.values()]
+    assert 1 == len({answer.reply for answer in answers.values()})
     assert place.peers() == []
 
 

@@ -28,6 +28,7 @@ LONGEST_FRAME = 1_048_576
 IDLE_S = 30.0
 HANG_UP_S = 5.0
 BURST, REFILL_S, SAME_TEXT_S = 30, 2.0, 30.0
+SUM_S, FRESH_S = 4.9, 60.0
 TICK_S = 0.01
 
 # What a script may say, with what is done when it does not say it.
@@ -44,8 +45,9 @@ SCRIPT: dict[str, Any] = {
     "notice_after": 0.0,  # seconds to the first notice
     "hold_then": None,  # delivered denied expired
     "hold_after": 0.1,  # seconds from the held notice to the next one
-    "drop_reason": "rate-limited",  # or duplicate
+    "drop_reason": "rate-limited",  # or duplicate, for "accept": "dropped"
     "limits": False,  # True: the inbox's real burst and same-text rules
+    "sum_after": SUM_S,  # seconds from the second drop of a kind to the notice that sums them up
     "clear_to": None,  # a session id: at the next connection the row takes it
     "die": None,  # before-accept, at-accept, during (some bytes unread), after-read
     "eof_after": 0.0,  # None: never
@@ -66,7 +68,8 @@ REASONS = {
     "refused": "The recipient session is not accepting cross-session messages (the feature is "
     "off there, or a setting or policy there refuses them); your message was not delivered to "
     "its Claude.",
-    "dropped": "Your message was dropped.",
+    "dropped": "The recipient's session dropped your message at its inbox (rate limit, duplicate, "
+    "relay loop, or full queue); it was not delivered and will not be.",
 }
 NOT_TYPED = (
     "This came from another Claude session — not typed by your user, but very likely working on "
@@ -241,6 +244,35 @@ class Transcript:
         }
 
 
+class Allowance:
+    """What one sender may still write: 30 lines, and one more every two seconds."""
+
+    def __init__(self) -> None:
+        self.left, self.at = float(BURST), time.monotonic()
+        self.texts: dict[str, float] = {}
+
+    def refused(self, text: str) -> str | None:
+        """Why *text* is dropped now; one that is taken costs a line, a duplicate does not."""
+        now = time.monotonic()
+        self.left = min(self.left + (now - self.at) / REFILL_S, float(BURST))
+        self.at = now
+        if self.left < 1:
+            return "rate-limited"
+        if now - self.texts.get(text, -SAME_TEXT_S) < SAME_TEXT_S:
+            return "duplicate"
+        self.left -= 1
+        self.texts[text] = now
+        return None
+
+
+class Drops:
+    """The drops of one kind that one sender is told of: the first at once, the others in a sum."""
+
+    def __init__(self) -> None:
+        self.told_at: float | None = None
+        self.unsaid: list[str] = []
+
+
 class Caller:
     """One connection: what came, and what became of it."""
 
@@ -318,8 +350,8 @@ class Session:
         self.due: list[tuple[float, Any]] = []
         self.told: list[tuple[socket.socket, dict[str, Any], float]] = []
         self.kept: list[Caller] = []  # never hung up on
-        self.seen: dict[str, list[float]] = {}  # by sender: when its lines came
-        self.texts: dict[tuple[str, str], float] = {}
+        self.allowances: dict[str, Allowance] = {}  # by sender
+        self.drops: dict[tuple[str, str], Drops] = {}  # by sender and reason
         self.stamp: object = None
         digest = hashlib.sha256(self.path.encode()).hexdigest()
         self.row_file = f"{self.config}/sessions/{self.pid}.json"
@@ -488,30 +520,22 @@ class Session:
         if pin is not None and pin != self.script["session_id"]:
             return "session-mismatch"
         own = any(step["pid"] == self.pid for step in caller.record["ancestry"])
-        way = self._limited(frame, text) or self.script["accept"]
+        why = self._refused(frame, text)
+        if why is not None:
+            self._drop_and_tell(frame, caller, why)
+            return "dropped"
+        way = self.script["accept"]
         if own and way == "hold":
             way = "surface"
         origin = self._origin(frame, caller, own=own)
         getattr(self, f"_{way}")(frame, caller, text, origin)
         return str(way)
 
-    def _limited(self, frame: dict[str, Any], text: str) -> str | None:
-        if not self.script["limits"]:
+    def _refused(self, frame: dict[str, Any], text: str) -> str | None:
+        # What is held or refused costs no allowance: only what goes in is counted.
+        if not self.script["limits"] or self.script["accept"] in ("hold", "refuse"):
             return None
-        sender, now = str(frame.get("from", "")), time.monotonic()
-        last = self.texts.get((sender, text))
-        if sender and last is not None and now - last < SAME_TEXT_S:
-            self.script["drop_reason"] = "duplicate"
-            return "dropped"
-        recent = [at for at in self.seen.get(sender, []) if now - at < BURST * REFILL_S]
-        allowed = BURST + int((now - recent[0]) / REFILL_S) if recent else BURST
-        self.seen[sender] = recent
-        if len(recent) >= allowed:
-            self.script["drop_reason"] = "rate-limited"
-            return "dropped"
-        recent.append(now)
-        self.texts[(sender, text)] = now
-        return None
+        return self.allowances.setdefault(str(frame.get("from", "")), Allowance()).refused(text)
 
     def _origin(self, frame: dict[str, Any], caller: Caller, *, own: bool) -> dict[str, Any]:
         origin: dict[str, Any] = {"kind": "peer"}
@@ -578,10 +602,27 @@ class Session:
         self.later(after, lambda: self.notify(frame, caller, **more))
 
     def _dropped(self, frame: Any, caller: Caller, *_: Any) -> None:
-        after, reason = self.script["notice_after"], self.script["drop_reason"]
-        more = {"status": "dropped", "drop_reason": reason}
-        more["dropped_msg_ids"] = [frame.get("msg_id")]
-        self.later(after, lambda: self.notify(frame, caller, **more))
+        why = self.script["drop_reason"]
+        self.later(self.script["notice_after"], lambda: self._drop_and_tell(frame, caller, why))
+
+    def _drop_and_tell(self, frame: dict[str, Any], caller: Caller, why: str) -> None:
+        """One notice for the first drop; the others wait for a sum, in the last one's name."""
+        drops = self.drops.setdefault((str(frame.get("from", "")), why), Drops())
+        now = time.monotonic()
+        more = {"status": "dropped", "drop_reason": why}
+        if drops.told_at is None or now - drops.told_at > FRESH_S:
+            drops.told_at = now
+            self.notify(frame, caller, **more, dropped_msg_ids=[])
+            return
+        drops.unsaid.append(str(frame.get("msg_id")))
+
+        def sum_up() -> None:
+            told, drops.unsaid = drops.unsaid, []
+            drops.told_at = time.monotonic()
+            self.notify(frame | {"msg_id": told[-1]}, caller, **more, dropped_msg_ids=told)
+
+        if len(drops.unsaid) == 1:
+            self.later(self.script["sum_after"], sum_up)
 
     def notify(self, frame: dict[str, Any], caller: Caller, **told: Any) -> None:
         """Tell the sender on a new connection, if it is the process that wrote."""

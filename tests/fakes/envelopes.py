@@ -36,6 +36,24 @@ def an_envelope(**changes: Any) -> Envelope:
     return Envelope(**(plain | changes))
 
 
+def a_round(count: int, **changes: Any) -> tuple[Envelope, ...]:
+    """Envelopes for *count* lines of one round, each with ids of its own, all with *changes*."""
+    return tuple(
+        an_envelope(
+            **(
+                {
+                    "delivery_id": f"d0000000-0000-4000-8000-{number:012d}",
+                    "msg_id": f"e0000000-0000-4000-8000-{number:012d}",
+                    "nonce": f"n0nce{number}",
+                    "line": f"line {number}",
+                }
+                | changes
+            )
+        )
+        for number in range(1, count + 1)
+    )
+
+
 def a_receipt(**changes: Any) -> Receipt:
     """The receipt of a written line with *changes*."""
     plain = {
@@ -59,6 +77,12 @@ def a_receipt(**changes: Any) -> Receipt:
         "reply": None,
     }
     return Receipt(**(plain | changes))
+
+
+def receipt_for(envelope: Envelope, **changes: Any) -> Receipt:
+    """The receipt of the written line in *envelope* with *changes*."""
+    names = ("nonce", "delivery_id", "attempt", "session_id", "pid", "msg_id")
+    return a_receipt(**({name: getattr(envelope, name) for name in names} | changes))
 
 
 def recorded(name: str) -> bytes:

@@ -6,9 +6,11 @@ of the caller's.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -49,7 +51,8 @@ class Said:
 class Rig:
     """A temporary home with a configuration, a fake claude and, on request, fake doors."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: str | None = None) -> None:
+        self.tree = tree or str(ROOT)
         # Socket paths are short by the kernel's rule; a test's own folder is not.
         self.root = tempfile.mkdtemp(prefix="zdo-rig-", dir="/tmp")
         self.home, self.state = f"{self.root}/home", f"{self.root}/state"
@@ -96,6 +99,29 @@ class Rig:
         self._doors.append(door)
         return door
 
+    def let_time_pass(self) -> None:
+        """No kept line waits for a moment any more, and no session had one lately.
+
+        The database is written as zdo writes it, under its lock; without one there is
+        nothing to do.
+        """
+        if not os.path.exists(f"{self.state}/zdo.db"):
+            return
+        lock = os.open(f"{self.state}/spool.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            link = sqlite3.connect(f"{self.state}/zdo.db", isolation_level=None, timeout=20)
+            try:
+                link.execute("PRAGMA journal_mode=PERSIST")
+                link.execute("BEGIN IMMEDIATE")
+                link.execute("UPDATE line SET due_at = 1.5 WHERE state = 10")
+                link.execute("DELETE FROM sent")
+                link.execute("COMMIT")
+            finally:
+                link.close()
+        finally:
+            os.close(lock)
+
     def runs(self) -> list[dict[str, Any]]:
         """What the fake claude recorded of each of its runs."""
         return claude.log_of(self.claude, "start")
@@ -105,9 +131,9 @@ class Rig:
         return claude.log_of(self.claude)
 
     def command(self, *words: str) -> list[str]:
-        """The argv of the command, run from the tree that this file stands in."""
+        """The argv of the command, run from *tree*, by default the one that this file stands in."""
         code = "from dispatch.cli.main import main; main()"
-        code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}"
+        code = f"import sys; sys.path.insert(0, {self.tree!r}); {code}"
         return [sys.executable, "-c", code, *words]
 
     def start(

@@ -158,8 +158,8 @@ FAULTS = (
     Fault(
         "any-transcript-proves",
         "carrier/transcript.py",
-        'origin.get("kind") == "peer" and origin.get("msg_id") == msg_id',
-        'origin.get("kind") == "peer" and origin.get("msg_id") is not None',
+        "if state == SURFACED and whom in self.states:",
+        "if state == SURFACED and (whom := next(iter(self.states))):",
         (_DOOR, "tests/unit/test_transcript.py", "-k", "k09 or transcript"),
     ),
     Fault(

@@ -63,13 +63,14 @@ def test_the_state_is_the_highest_that_a_whole_row_proves(
     content = b"".join(row + b"\n" for row in written)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/t.jsonl"
-        follower = Follower(path, 0, MSG, TEXT, T)
+        follower = Follower(path, 0, {MSG: TEXT}, T)
         before, at = NONE, 0
         for piece in [*pieces, len(content)]:
             with open(path, "ab") as file:
                 file.write(content[at : at + piece])
             at += piece
-            state = follower.look()
+            follower.look()
+            state = follower.states[MSG]
             whole = content[:at].count(b"\n")
             proved = max((KINDS[row] for row in written[:whole]), key=SCALE.index, default=NONE)
             assert proved == state
@@ -86,7 +87,10 @@ def test_garbage_proves_nothing(content: bytes, offset: int) -> None:
         with open(path, "wb") as file:
             file.write(content)
 
-        assert Follower(path, offset, MSG, TEXT, T).look() == NONE
+        follower = Follower(path, offset, {MSG: TEXT, OTHER: TEXT}, T)
+        follower.look()
+
+    assert {MSG: NONE, OTHER: NONE} == follower.states
 
 
 @settings(max_examples=1000, deadline=None)
@@ -109,9 +113,10 @@ def test_mutated_transcripts_neither_raise_nor_prove_without_the_id(
         path = f"{folder}/t.jsonl"
         with open(path, "wb") as file:
             file.write(content)
-        state = Follower(path, 0, msg_id, "no such text", session).look()
+        follower = Follower(path, 0, {msg_id: "no such text"}, session)
+        follower.look()
 
-    if state == SURFACED:
+    if follower.all_surfaced:
         assert b'"msg_id":"%s"' % msg_id.encode() in content.replace(b" ", b"")
         assert b"peer" in content
 
@@ -131,4 +136,53 @@ def test_mutated_transcripts_neither_raise_nor_prove_without_the_id(
 )
 def test_judging_a_row_is_total(row: object) -> None:
     """Any JSON value with the right names in the wrong places proves nothing."""
-    assert judge_row(json.dumps(row).encode(), MSG, TEXT, T) == NONE
+    assert judge_row(json.dumps(row).encode(), T) == (NONE, "")
+
+
+LINES = {f"e0000000-0000-4000-8000-0000000001{n:02}": f"text {n % 3}" for n in range(5)}
+steps = st.one_of(
+    st.tuples(st.just("surface"), st.sampled_from([*LINES, OTHER])),
+    st.tuples(st.just("enqueue"), st.sampled_from(["text 0", "text 1", "text 2", "else"])),
+    st.tuples(st.sampled_from(["turn", "noise"]), st.just("")),
+)
+
+
+def row_for(step: tuple[str, str]) -> bytes:
+    """The transcript row of one *step*."""
+    kind, whom = step
+    row: dict[str, object] = {"type": "user", "note": '"msg_id" "assistant"'}
+    if kind == "surface":
+        row = {"type": "user", "origin": {"kind": "peer", "msg_id": whom}}
+    if kind == "enqueue":
+        row = {"type": "queue-operation", "operation": "enqueue", "content": whom}
+    if kind == "turn":
+        row = {"type": "assistant"}
+    return json.dumps(row | {"sessionId": T}).encode() + b"\n"
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(steps, max_size=20), cuts)
+def test_many_lines_are_as_far_as_their_own_rows_say(
+    taken: list[tuple[str, str]], pieces: list[int]
+) -> None:
+    """A plain model of it: each row raises one line at most, and a turn counts behind the last."""
+    states, turn = dict.fromkeys(LINES, NONE), False
+    for kind, whom in taken:
+        waiting = [i for i, text in LINES.items() if text == whom and states[i] == NONE]
+        if kind == "surface" and whom in states:
+            states[whom], turn = SURFACED, False
+        elif kind == "enqueue" and waiting:
+            states[waiting[0]], turn = ENQUEUED, False
+        elif kind == "turn":
+            turn = any(state != NONE for state in states.values())
+    content = b"".join(map(row_for, taken))
+    with tempfile.TemporaryDirectory() as folder:
+        path, at = f"{folder}/t.jsonl", 0
+        follower = Follower(path, 0, LINES, T)
+        for piece in [*pieces, len(content)]:
+            with open(path, "ab") as file:
+                file.write(content[at : at + piece])
+            at += piece
+            follower.look()
+
+    assert (states, turn) == (follower.states, follower.turn_after)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 import typer
@@ -41,9 +43,17 @@ def said(capsys):
 def test_every_command_of_the_application_has_help():
     """A command without a sentence is a riddle."""
     command = typer.main.get_command(app.app)
+    groups = {name: command.commands[name] for name in ("spool", "unit")}
 
-    assert sorted(command.commands) == ["kiss", "resolve", "sessions", "show", "targets", "verify"]
-    assert all(each.help for each in command.commands.values())
+    assert sorted(command.commands) == [
+        "fsck", "kiss", "relay", "resolve", "sessions", "show", "spool", "targets", "unit",
+        "verify",
+    ]  # fmt: skip
+    assert {"spool": ["drop", "list", "requeue", "show"], "unit": ["cron"]} == {
+        name: sorted(group.commands) for name, group in groups.items()
+    }
+    for group in (command, *groups.values()):
+        assert all(each.help for each in group.commands.values())
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["kiss", "--help"], ["kiss", "-h"]])
@@ -81,6 +91,16 @@ def test_the_version_is_that_of_the_package(capsys):
         (["kiss", "t", "x", "--wait", "-1"], "--wait"),
         (["kiss", "t", "x", "--key"], "--key"),
         (["frobnicate"], "frobnicate"),
+        (["spool"], "Missing command"),
+        (["spool", "frobnicate"], "frobnicate"),
+        (["spool", "drop"], "delivery"),
+        (["spool", "requeue", "x", "--looked"], "--looked"),
+        (["unit"], "Missing command"),
+        (["relay", "now"], "now"),
+        (["relay", "--for", "-1"], "--for"),
+        (["relay", "--for", "soon"], "--for"),
+        (["verify"], "name a delivery, or give --open"),
+        (["verify", "x", "--open"], "name a delivery, or give --open"),
     ],
 )
 def test_a_complaint_of_typer_is_usage(words, complaint):
@@ -145,12 +165,64 @@ def test_wait_and_proof_reach_a_delivery(capsys, monkeypatch):
         (["targets"], 0),
         (["verify", DELIVERY], 67),
         (["show", DELIVERY], 67),
+        (["verify", "--open"], 0),
+        (["relay"], 0),
+        (["relay", "--for", "inf"], 0),
+        (["fsck"], 0),
+        (["spool", "list"], 0),
+        (["spool", "list", "--dead", "--target", "fable"], 0),
+        (["spool", "requeue", DELIVERY], 67),
+        (["spool", "requeue", DELIVERY, "--i-have-looked"], 67),
+        (["spool", "drop", DELIVERY], 67),
     ],
 )
 def test_each_view_is_reached_and_takes_json(capsys, words, status):
     """The status is the view's own."""
     assert status == app.run([*words, "--json"])
     assert said(capsys)["command"] == words[0]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_line_on_the_shelf_is_shown_as_everywhere(capsys):
+    """`zdo spool show` is `zdo show`."""
+    assert app.run(["kiss", "fable", "x", "--queue", "--key", DELIVERY]) == 0
+    capsys.readouterr()
+
+    shown = [app.run([*words, DELIVERY, "--json"]) or said(capsys)
+             for words in (["show"], ["spool", "show"])]  # fmt: skip
+    assert shown[0] == shown[1]
+    assert "queued" == shown[0]["events"][0]["class"]
+
+
+@pytest.mark.usefixtures("home")
+def test_each_option_of_the_shelf_reaches_it(capsys):
+    """--i-have-looked, --dead and --target, one at a time, by what they change."""
+    app.run(["kiss", "fable", "x", "--queue", "--key", DELIVERY])
+    capsys.readouterr()
+
+    def listed(*words):
+        assert app.run(["spool", "list", "--json", *words]) == 0
+        return len(said(capsys)["lines"])
+
+    assert [1, 0, 1, 0] == [
+        listed(),
+        listed("--dead"),
+        listed("--target", "fable"),
+        listed("--target", "itself"),
+    ]
+    with closing(sqlite3.connect(f"{os.environ['ZDO_STATE_DIR']}/zdo.db")) as link:
+        link.execute("UPDATE line SET state = 13")
+        link.commit()
+    assert app.run(["spool", "requeue", DELIVERY]) == 3
+    assert app.run(["spool", "requeue", DELIVERY, "--i-have-looked"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.usefixtures("home")
+def test_a_crontab_line_can_be_asked_for(capsys):
+    """`zdo unit cron`."""
+    assert app.run(["unit", "cron"]) == 0
+    assert capsys.readouterr().out.startswith("* * * * * ")
 
 
 def test_a_shell_can_ask_for_completions(home):

@@ -8,18 +8,19 @@ import shlex
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from carrier.argv import settings
-from carrier.attempt import Evidence, attempt, collect, prepare
+from carrier.attempt import Evidence, attempt, clear, collect, may_be_at_the_door, prepare
 from carrier.errors import AttemptExists
-from carrier.proof import TornReceipt, read_receipt
+from carrier.proof import TornReceipt, leave_receipt, read_receipt, take
 from carrier.report import Report, Unreadable
 from carrier.run import Run, read_run
 from registry.clock import Clock
-from tests.fakes.envelopes import DELIVERY, MSG, P, T, a_receipt
+from registry.record import replace
+from tests.fakes.envelopes import DELIVERY, MSG, P, T, a_receipt, a_round, receipt_for
+from tests.fakes.evidence import OTHER
 from tests.fakes.runs import ENV, Stage, in_child, status_of, wait_for
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
@@ -54,13 +55,16 @@ def stage_in(folder, **behaviour):
 
 def carry(stage, command, **changes):
     """The evidence of one attempt on *stage* with *command* as its wrapper."""
+    [found] = carry_round(stage, command, **changes)
+    return found
+
+
+def carry_round(stage, command, **changes):
+    """The evidence of each line of a round on *stage* with *command* as its wrapper."""
     env = ENV | {"ZDO_CARRIER_ATTEMPT": stage.attempt_dir, "ZDO_CARRIER_WRAPPER": command}
-    given = {
-        "argv": stage.argv(), "env": env, "cwd": stage.cwd, "attempt_dir": stage.attempt_dir,
-        "lease_fd": stage.lease_fd, "deadline_s": 10.0, "clock": Clock(),
-    }  # fmt: skip
-    prepare(stage.attempt_dir, command, stage.envelope())
-    return attempt(stage.envelope(), **(given | changes))
+    order = stage.order(**({"env": env} | changes))
+    prepare(stage.folders, stage.envelopes(), command)
+    return attempt(order, stage.envelopes(), Clock())
 
 
 def transcript(stage, *rows):
@@ -163,48 +167,15 @@ def test_a_carrier_that_took_the_permit_away_left_a_doubt(tmp_path, rows, proof)
 
 
 def test_an_attempts_folder_is_made_by_its_attempt_alone(tmp_path):
-    """One that is there already tells of an attempt that nobody knows: nothing in it is touched."""
+    """One with a history tells of an attempt that nobody knows: nothing is started."""
     stage = Stage(tmp_path, hook="none")
-    before = {
-        name: os.stat(f"{stage.attempt_dir}/{name}") for name in os.listdir(stage.attempt_dir)
-    }
+    take(stage.attempt_dir)
 
-    with pytest.raises(AttemptExists, match=f"{DELIVERY}.1 is left") as caught:
+    with pytest.raises(AttemptExists, match=f"{DELIVERY}.1 is left"):
         carry(stage, wrapper({}))
 
-    assert stage.attempt_dir == caught.value.folder
-    assert ["permit"] == os.listdir(stage.attempt_dir)
-    assert before == {"permit": os.stat(f"{stage.attempt_dir}/permit")}
+    assert ["intent"] == os.listdir(stage.attempt_dir)
     assert [] == stage.log("start")
-
-
-def test_an_attempt_with_a_higher_number_is_from_a_lost_journal(tmp_path):
-    """Who counts from one again must not deliver again; lower numbers are our own past."""
-    stage = stage_in(tmp_path)
-    folder = os.path.dirname(stage.attempt_dir)
-    for name in (f"{DELIVERY}.0", f"{DELIVERY}.x", f"{MSG}.7"):
-        os.mkdir(f"{folder}/{name}")
-    later = f"{folder}/{DELIVERY}.2"
-    os.mkdir(later)
-
-    with pytest.raises(AttemptExists, match=f"{DELIVERY}.2 is left"):
-        prepare(stage.attempt_dir, wrapper({}), stage.envelope())
-    os.rmdir(later)
-    prepare(stage.attempt_dir, wrapper({}), stage.envelope())
-
-
-@pytest.mark.parametrize("kind", ["file", "link", "dangling"])
-def test_whatever_lies_in_the_folders_place_is_an_attempt_that_exists(tmp_path, kind):
-    """It is neither followed nor replaced."""
-    stage = stage_in(tmp_path)
-    if kind == "file":
-        Path(stage.attempt_dir).touch()
-    else:
-        os.symlink(stage.cwd if kind == "link" else "/nowhere", stage.attempt_dir)
-
-    with pytest.raises(AttemptExists):
-        prepare(stage.attempt_dir, wrapper({}), stage.envelope())
-    assert [] == os.listdir(stage.cwd)
 
 
 def test_a_second_wrapper_in_one_run_finds_no_permit(tmp_path):
@@ -261,6 +232,189 @@ def test_evidence_can_be_collected_after_the_dispatcher_died(tmp_path):
     assert (0, True, "surfaced") == (found.run.exit, found.intent, found.proof)
 
 
+# Takes the permits of a round in order, as many as its arguments name, and leaves their receipts.
+ROUND_WRAPPER = """
+import json, os, sys
+sys.path.append(sys.argv[1])
+from carrier.proof import leave_receipt, read_round, take
+from tests.fakes.envelopes import receipt_for
+lead = os.environ["ZDO_CARRIER_ATTEMPT"]
+folders = [lead, *(os.path.dirname(lead) + "/" + name for name in read_round(lead))]
+for folder, receipt in zip(folders, json.loads(sys.argv[2])):
+    envelope = take(folder)
+    if receipt is not None:
+        leave_receipt(folder, receipt_for(envelope, **receipt))
+print('{"decision":"block","reason":"zdo"}')
+"""
+
+
+def round_wrapper(*receipts):
+    """A wrapper that takes as many lines as there are *receipts*, and leaves those that are one."""
+    return shlex.join([sys.executable, "-c", ROUND_WRAPPER, ROOT, json.dumps(receipts)])
+
+
+def surfaced(number):
+    """The row that shows line *number* of a round in the model's input."""
+    msg_id = a_round(number)[-1].msg_id
+    return {"type": "user", "sessionId": T, "origin": {"kind": "peer", "msg_id": msg_id}}
+
+
+def test_a_round_has_evidence_for_each_line(tmp_path):
+    """Taken with and without a receipt, and not taken: each line is judged on its own."""
+    stage = stage_in(tmp_path, lines=5)
+    path = transcript(stage, surfaced(1), ENQUEUED | {"content": "line 2"}, surfaced(4))
+
+    found = carry_round(stage, round_wrapper({}, {}, {}, None))
+
+    assert ["surfaced", "enqueued", "written", "surfaced", "none"] == [f.proof for f in found]
+    assert [True, True, True, True, False] == [each.intent for each in found]
+    assert [0, 0, 0, None, None] == [each.offset for each in found]
+    assert [path] * 4 + [None] == [each.transcript for each in found]
+    assert [read_receipt(folder) for folder in stage.folders] == [f.receipt for f in found]
+    assert [4] == stage.having("withdrawn")
+    assert [(0, P)] == list({(each.run.exit, each.report.session_id) for each in found})
+    assert all(each.run is found[0].run and each.report is found[0].report for each in found)
+
+
+def test_lines_of_several_sessions_are_looked_for_in_their_own_transcripts(tmp_path):
+    """What one target shows says nothing of a line to another."""
+    stage = stage_in(tmp_path, lines=3)
+    transcript(stage, surfaced(1), surfaced(2), surfaced(3))
+    second = replace(stage.envelopes()[1], session_id=OTHER)
+    envelopes = (stage.envelopes()[0], second, stage.envelopes()[2])
+    prepare(stage.folders, envelopes, "true")
+    for folder, envelope in zip(stage.folders, envelopes, strict=True):
+        take(folder)
+        leave_receipt(folder, receipt_for(envelope))
+
+    found = attempt(stage.order(argv=["/bin/true"]), envelopes, Clock())
+
+    assert ["surfaced", "written", "surfaced"] == [each.proof for each in found]
+    assert found[1].transcript is None
+
+
+def test_lines_of_the_same_text_are_not_taken_for_each_other(tmp_path):
+    """One row shows one of them, the one that went first."""
+    stage = stage_in(tmp_path, lines=2)
+    envelopes = stage.envelopes(line="one line of text")
+    transcript(stage, ENQUEUED_OURS)
+    prepare(stage.folders, envelopes, "true")
+    for folder, envelope in zip(stage.folders, envelopes, strict=True):
+        take(folder)
+        leave_receipt(folder, receipt_for(envelope))
+
+    found = attempt(stage.order(argv=["/bin/true"]), envelopes, Clock())
+
+    assert ["enqueued", "written"] == [each.proof for each in found]
+
+
+def test_lines_that_share_a_file_share_its_reading(tmp_path):
+    """Each receipt is opened once, a transcript once for all lines written at one offset.
+
+    Lines that nobody took are not looked for at all.
+    """
+    stage = stage_in(tmp_path, lines=40)
+    path = transcript(stage, SURFACED, surfaced(1), ENQUEUED | {"content": "line 36"})
+    offsets, envelopes = (0, 0, 0, 7), stage.envelopes()
+    prepare(stage.folders, envelopes, "true")
+    written = list(zip(stage.folders, envelopes, strict=True))[:-4]
+    for at, (folder, envelope) in enumerate(written):
+        take(folder)
+        leave_receipt(folder, receipt_for(envelope, offset=offsets[at % 4] + 1))
+    seen = tmp_path / "seen"
+
+    def act():
+        opened = []
+
+        def hear(event, given):
+            if event in ("open", "os.listdir"):
+                opened.append((event, str(given[0])))
+
+        sys.addaudithook(hear)
+        found = attempt(stage.order(argv=["/bin/true"]), envelopes, Clock())
+        assert ["surfaced", "enqueued", "none"] == [found[at].proof for at in (0, 35, 36)]
+        seen.write_text(json.dumps(opened))
+
+    assert status_of(in_child(act)) == 0
+    opened = [given for event, given in json.loads(seen.read_bytes()) if event == "open"]
+    listed = [given for event, given in json.loads(seen.read_bytes()) if event == "os.listdir"]
+    assert [f"{each}/receipt.json" for each in stage.folders] == [
+        each for each in opened if each.endswith("/receipt.json")
+    ]
+    assert [path, path] == [each for each in opened if each == path]
+    assert [os.path.dirname(os.path.dirname(path))] == [
+        each for each in listed if "projects" in each
+    ]
+
+
+def test_a_report_that_has_been_parsed_is_not_parsed_again(tmp_path):
+    """Who collects many lines of one run hands it in."""
+    stage = Stage(tmp_path)
+    never = Run(exit=None, timed_out=False, spawn_error=None, stdout=b"", stderr=b"", wall_ms=0)
+    parsed = Unreadable("seen before")
+
+    assert parsed is collect(stage.envelope(), never, stage.attempt_dir, parsed).report
+
+
+def test_each_line_of_a_round_can_be_collected_alone(tmp_path):
+    """The dispatcher died, the keeper told the run in every folder: no other one is needed."""
+    stage = stage_in(tmp_path, lines=3, after_s=0.3)
+    transcript(stage, surfaced(2))
+    dispatcher = in_child(lambda: carry_round(stage, round_wrapper({}, {})))
+    wait_for(lambda: stage.log("start"))
+    os.kill(dispatcher, 9)
+    status_of(dispatcher)
+    os.close(stage.lease_fd)
+    wait_for(stage.lease_is_free)
+    alone = stage.folders[::-1]
+
+    for folder, envelope, proof in zip(
+        alone, stage.envelopes()[::-1], ("none", "surfaced", "written"), strict=True
+    ):
+        found = collect(envelope, read_run(folder), folder)
+        assert (0, P, proof) == (found.run.exit, found.report.session_id, found.proof)
+        clear(folder)
+
+
+@pytest.mark.parametrize(
+    ("age", "may"), [(0.0, True), (9.9, True), (10.0, False), (1e6, False), (-1.0, True)]
+)
+def test_a_wrapper_may_be_at_the_door_while_it_has_time(tmp_path, age, may):
+    """Counted from the taking of the permit."""
+    (tmp_path / "intent").touch()
+    os.utime(tmp_path / "intent", (1000.0, 1000.0))
+
+    assert may == may_be_at_the_door(str(tmp_path), 10.0, 1000.0 + age)
+
+
+@pytest.mark.parametrize("names", [(), ("permit",), ("withdrawn",), ("intent", "receipt.json")])
+def test_without_an_intent_or_with_a_receipt_nobody_is_at_the_door(tmp_path, names):
+    """Not yet, never, or over."""
+    for name in names:
+        (tmp_path / name).touch()
+
+    assert not may_be_at_the_door(str(tmp_path), 10.0, 0.0)
+    assert not may_be_at_the_door(f"{tmp_path}/gone", 10.0, 0.0)
+
+
+def test_an_intent_from_the_future_costs_one_wait(tmp_path):
+    """The clock was set back by years: it is waited for once, not for years."""
+    (tmp_path / "intent").touch()
+    os.utime(tmp_path / "intent", (2e9, 2e9))
+
+    assert may_be_at_the_door(str(tmp_path), 10.0, 1000.0)
+    assert may_be_at_the_door(str(tmp_path), 10.0, 1009.0)
+    assert not may_be_at_the_door(str(tmp_path), 10.0, 1010.0)
+    assert os.stat(tmp_path / "intent").st_mtime == 1000.0
+
+
+def test_where_no_intent_can_be_seen_nobody_is_waited_for(tmp_path):
+    """Its place is no folder: a wait would never end, and the evidence says what it is."""
+    (tmp_path / "file").touch()
+
+    assert not may_be_at_the_door(f"{tmp_path}/file", 10.0, 0.0)
+
+
 HEAVY = [
     "carrier.door", "carrier.wrapper", "dataclasses", "typing", "pathlib", "subprocess", "tempfile",
     "shutil", "uuid", "logging", "asyncio", "datetime", "pydantic", "typer", "filelock", "socket",
@@ -287,7 +441,7 @@ def test_an_attempt_loads_neither_the_door_nor_anything_heavy():
 def test_collecting_withdraws_a_permit_that_nobody_took(tmp_path):
     """A dispatcher killed before the fork leaves it; no stray may take it afterwards."""
     stage = stage_in(tmp_path)
-    prepare(stage.attempt_dir, wrapper({}), stage.envelope())
+    prepare(stage.folders, stage.envelopes(), wrapper({}))
     never = Run(exit=None, timed_out=False, spawn_error=None, stdout=b"", stderr=b"", wall_ms=0)
 
     found = collect(stage.envelope(), never, stage.attempt_dir)

@@ -12,6 +12,7 @@ from dispatch.cli.options import KissArgs
 from dispatch.result import Result
 from dispatch.verdict import TABLE
 from tests.fakes.envelopes import DELIVERY, P, T
+from tests.fakes.evidence import OTHER
 from tests.fakes.household import ROOT, Household
 
 
@@ -40,6 +41,9 @@ def home(tmp_path, monkeypatch):
         ({"wait": float("nan")}, "finite"),
         ({"lock_timeout": float("nan")}, "finite"),
         ({"lock_timeout": float("inf")}, "finite"),
+        ({"queue": True, "or_queue": True}, "--queue starts nothing"),
+        ({"queue": True, "dry_run": True}, "--queue starts nothing"),
+        ({"queue": True, "proof": "surfaced"}, "--queue starts nothing"),
     ],
 )
 def test_words_that_no_kiss_understands_are_usage(changes, words):
@@ -91,6 +95,32 @@ def test_a_dry_run_shows_what_would_start(capsys):
     assert shown[0].startswith(f"target   {T}  fable")
     assert shown[1] == f"postbox  {P}"
     assert shown[2] == "argv"
+
+
+@pytest.mark.usefixtures("home")
+def test_a_queued_line_is_one_sentence(capsys):
+    """With 0, and nothing on stderr; as an object it has the fields of every kiss."""
+    assert commands.kiss(KissArgs("fable", "x", queue=True, key=DELIVERY)) == 0
+    assert capsys.readouterr() == (f"queued: fable; delivery {DELIVERY}\n", "")
+    assert commands.kiss(KissArgs("fable", "y", queue=True, json=True)) == 0
+    shown = json.loads(capsys.readouterr().out)
+
+    assert ("queued", 0, "queued", "none", None, None) == tuple(
+        shown[name] for name in ("class", "exit", "state", "proof", "attempt", "advice")
+    )
+
+
+@pytest.mark.usefixtures("home")
+def test_a_kiss_that_may_wait_says_why_it_does(capsys):
+    """--or-queue after a refusal that time may mend: 0, and the class that it would have had."""
+    assert commands.kiss(KissArgs(OTHER, "x", or_queue=True, json=True)) == 0
+    told = capsys.readouterr()
+    shown = json.loads(told.out)
+    assert ("queued", 0, "") == (shown["class"], shown["exit"], told.err)
+    assert shown["reason"].startswith(f"target-not-running: target {OTHER} is not running")
+
+    assert commands.kiss(KissArgs("nobody", "x", or_queue=True)) == 67
+    assert capsys.readouterr().err.startswith("zdo: target-unknown: ")
 
 
 @pytest.mark.usefixtures("home")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import os
 import signal
 import sqlite3
@@ -13,10 +15,15 @@ import threading
 
 import pytest
 
-from dispatch.database import PATIENCE_S, SCHEMA_VERSION, Database, DatabaseUnusable
+from dispatch import kept, tables
+from dispatch.database import APPLICATION_ID, PATIENCE_S, SCHEMA_VERSION, Database, told, turn
+from dispatch.errors import DatabaseDamaged, DatabaseFull, DatabaseUnusable
 from dispatch.judge import class_of_error
+from registry.clock import Clock
+from registry.errors import StateUnsafe
+from tests.fakes.envelopes import P
 from tests.fakes.evidence import StoppedClock
-from tests.fakes.runs import wait_for
+from tests.fakes.spools import SCHEMA_1, an_event, put
 
 # Holds the lock in the middle of a write until it is killed, or its stdin ends.
 WRITER = """
@@ -90,7 +97,7 @@ def test_a_damaged_file_is_a_sentence(path):
     with open(path, "wb") as file:
         file.write(b"this is no database at all" * 100)
 
-    with pytest.raises(DatabaseUnusable, match="not a database"):
+    with pytest.raises(DatabaseDamaged, match="not a database; zdo fsck keeps"):
         Database(path)
 
 
@@ -164,7 +171,7 @@ def test_a_full_disk_is_a_sentence(path):
                 ("x" * 100_000,),
             )
 
-    with pytest.raises(DatabaseUnusable, match="full"):
+    with pytest.raises(DatabaseFull, match="full"):
         overflow()
     with database.reading() as link:
         count = link.execute("SELECT count(*) FROM event").fetchone()[0]
@@ -187,10 +194,10 @@ def test_who_comes_second_makes_no_second_schema(path):
     Late(path).close()
     database = Database(path)
     with database.reading() as link:
-        tables = link.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchone()
+        found = link.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchone()
     database.close()
 
-    assert tables == (3,)  # ours, and SQLite's own for AUTOINCREMENT
+    assert found == (5,)  # ours, and SQLite's own for AUTOINCREMENT
 
 
 @pytest.fixture
@@ -256,7 +263,7 @@ def test_a_writer_that_is_refused_keeps_no_lock(path, writer):
     with pytest.raises(DatabaseUnusable):
         add_event(database)
     writer.kill()
-    wait_for(lambda: writer.poll() is not None)
+    writer.wait(10)
 
     with open(os.path.dirname(path) + "/spool.lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -306,7 +313,7 @@ def test_a_pipe_in_the_locks_place_hangs_nobody(path, tmp_path):
 @pytest.mark.parametrize(
     ("was", "became"),
     [
-        (b"TEXT NOT NULL UNIQUE", b"TEXT NOT NULL UN\xffQUE"),
+        (b"key        TEXT NOT NULL UNIQUE", b"key        TEXT NOT NULL UN\xffQUE"),
         (b"ON event(delivery, id)", b"ON event(deliv\xffry, id)"),
     ],
 )
@@ -319,7 +326,7 @@ def test_a_schema_with_flipped_bytes_is_a_sentence(path, was, became):
         file.seek(content.index(was))
         file.write(became)
 
-    with pytest.raises(DatabaseUnusable, match=r"malformed|can't decode") as caught:
+    with pytest.raises(DatabaseDamaged, match=r"malformed|not UTF-8") as caught:
         Database(path)
     assert "spool-unwritable" == class_of_error(caught.value)
 
@@ -336,6 +343,340 @@ def test_a_text_with_flipped_bytes_is_a_sentence(path):
         with database.reading() as link:
             link.execute("SELECT kind FROM event").fetchone()
 
-    with pytest.raises(DatabaseUnusable, match="UTF-8"):
+    with pytest.raises(DatabaseDamaged, match="UTF-8"):
         read_it()
     database.close()
+
+
+class Counted(Database):
+    """An opener that counts what it asks the file besides its pragmas."""
+
+    asked = 0
+
+    def _number(self, pragma):
+        self.asked += 1
+        return super()._number(pragma)
+
+
+def test_a_file_that_is_up_to_date_is_opened_with_two_questions(path):
+    """Every kiss opens it: nothing is checked, made or migrated there that was before."""
+    Database(path).close()
+    os.unlink(os.path.dirname(path) + "/ballast")
+    lock = os.stat(os.path.dirname(path) + "/spool.lock").st_mtime_ns
+
+    database = Counted(path, mountinfo="/nowhere")
+    database.close()
+
+    assert database.asked == 2
+    assert not os.path.exists(os.path.dirname(path) + "/ballast")
+    assert lock == os.stat(os.path.dirname(path) + "/spool.lock").st_mtime_ns
+
+
+def a_mountinfo(tmp_path, kind):
+    """A table of mounts in which everything lies on one file system of *kind*."""
+    table = tmp_path / "mountinfo"
+    table.write_text(f"1 0 0:1 / / rw - {kind} somewhere rw\n")
+    return str(table)
+
+
+def test_no_database_is_made_on_a_network(path, tmp_path):
+    """Two hosts that write it without each other's locks would lose lines."""
+    with pytest.raises(StateUnsafe, match=r"network file system \(nfs4\)"):
+        Database(path, mountinfo=a_mountinfo(tmp_path, "nfs4"))
+
+    assert not os.path.exists(path)
+
+
+def test_a_new_database_has_its_ballast(path):
+    """Room for settling, before anything can be begun."""
+    Database(path).close()
+
+    assert os.path.getsize(os.path.dirname(path) + "/ballast") == 1 << 18
+
+
+def old_file(path, *rows):
+    """A file of version 1 with these *rows* of lines."""
+    link = sqlite3.connect(path, isolation_level=None)
+    link.executescript(SCHEMA_1)
+    for row in rows:
+        put(link, "line", OLD_LINE | row)
+    return link
+
+
+OLD_KEY = "a0000000-0000-4000-8000-00000000000{}"
+OLD_LINE = {
+    "key": OLD_KEY.format(1),
+    "digest": hashlib.sha256(b"tests are green").digest(),
+    "origin": "mini",
+    "station": "mini",
+    "target": "fable",
+    "body": b"tests are green",
+    "state": 20,
+    "attempts": 101,
+    "claimed_at": 1_796_048_000.25,
+    "settled_at": 1_796_048_001.25,
+    "owner": "b0000000-0000-4000-8000-000000000001",
+    "status": "2.000.000",
+    "created_at": 1_796_048_000.25,
+}
+
+
+def schema_of(path):
+    """The tables of the file at *path*, as SQLite describes them."""
+    link = sqlite3.connect(path)
+    found = link.execute("SELECT name, sql FROM sqlite_schema").fetchall()
+    link.close()
+    return sorted(found, key=repr)
+
+
+def test_an_older_file_is_brought_up_to_date_with_all_that_it_holds(path, tmp_path):
+    """P17: every line keeps its key, place and state, and gets its seal; no event changes."""
+    states = [(20, "2.000.000"), (13, "4.005.000"), (50, "4.000.000"), (11, "0.000.000")]
+    rows = [
+        {"id": n, "key": OLD_KEY.format(n), "state": state, "status": status}
+        for n, (state, status) in zip((2, 3, 5, 8), states, strict=True)
+    ]
+    link = old_file(path, *rows)
+    event = an_event(OLD_KEY.format(8), "accepted", None)
+    told_of = '{"result": {"carrier": {"session_id": "%s"}}}'
+    put(link, "event", event | {"id": 7, "body": told_of % OLD_KEY.format(9)})
+    put(link, "event", event | {"id": 9, "body": told_of % P})
+    put(link, "event", event | {"id": 11, "kind": "refused", "body": told_of % OLD_KEY.format(9)})
+    events = link.execute("SELECT * FROM event").fetchall()
+    link.close()
+
+    database = Database(path)
+    with database.reading() as link:
+        lines = kept.select(link, "ORDER BY id", ())
+        after = link.execute("SELECT * FROM event").fetchall()
+        pulse = link.execute("SELECT * FROM pulse").fetchall()
+    database.close()
+    Database(str(tmp_path / "fresh.db")).close()
+
+    assert [(2, *states[0]), (3, *states[1]), (5, *states[2]), (8, *states[3])] == [
+        (line.id, line.state, line.status) for line in lines
+    ]
+    assert all(line.is_whole for line in lines)
+    assert [(0, 0, 100, "anonymous", "")] * 4 == [
+        (line.kept, line.idle, line.tries, line.sender, line.given_key) for line in lines
+    ]
+    assert [kept.FIRST + 1] * 4 == [line.attempts for line in lines]
+    assert [tables.NOBODY] * 3 + [P] == [line.postbox for line in lines]
+    assert (events, [(1, 1.5, 1.5, 1.5)]) == (after, pulse)
+    assert schema_of(str(tmp_path / "fresh.db")) == schema_of(path)
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{}", '{"result": {"carrier": null}}', "nonsense"])
+def test_an_old_acceptance_that_names_no_postbox_is_no_hindrance(path, body):
+    """Nobody is looked for through it then."""
+    link = old_file(path, {"state": 11})
+    put(link, "event", an_event(OLD_KEY.format(1), "accepted", None) | {"body": body})
+    link.close()
+
+    database = Database(path)
+    with database.reading() as link:
+        line = kept.find(link, OLD_KEY.format(1))
+    database.close()
+
+    assert tables.NOBODY == line.postbox
+
+
+# Migrates with so small a cache that half of it is on disk, and dies before the commit.
+DYING = """
+import os, signal, sqlite3, sys
+from dispatch import tables
+link = sqlite3.connect(sys.argv[1], isolation_level=None)
+link.execute("PRAGMA journal_mode=PERSIST")
+link.execute("PRAGMA cache_size=2")
+link.execute("BEGIN IMMEDIATE")
+tables.migrate(link)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_who_dies_while_bringing_it_up_to_date_has_done_nothing(path):
+    """P17: the file is the older one, whole; the next opener does it again."""
+    rows = [{"id": n, "key": f"{n:08}", "body": b"x" * 3000} for n in range(200)]
+    old_file(path, *rows).close()
+    before = schema_of(path)
+
+    died = subprocess.run([sys.executable, "-c", DYING, path], check=False)
+
+    assert -signal.SIGKILL == died.returncode
+    with open(path + "-journal", "rb") as journal:
+        assert journal.read(8) == bytes.fromhex("d9d505f920a163d7")  # hot: there is work to undo
+    assert before == schema_of(path)
+    database = Database(path)
+    with database.reading() as link:
+        assert 200 == len(kept.select(link, "", ()))
+    database.close()
+
+
+def test_many_openers_of_an_older_file_migrate_it_once(path):
+    """Who comes second finds it done."""
+    old_file(path, {}).close()
+    code = f"from dispatch.database import Database; Database({path!r}).close()"
+    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(8)]
+
+    assert [0] * 8 == [each.wait(20) for each in started]
+    database = Database(path)
+    with database.reading() as link:
+        assert kept.find(link, OLD_KEY.format(1)).is_whole
+    database.close()
+
+
+class LateToMigrate(Database):
+    """An opener that saw the older version, and waited while somebody else was faster."""
+
+    def _migrate(self):
+        Database(self.path).close()
+        super()._migrate()
+
+
+def test_who_comes_second_migrates_nothing(path):
+    """A line that was sealed meanwhile is not sealed again."""
+    old_file(path, {}).close()
+
+    LateToMigrate(path).close()
+
+    database = Database(path)
+    with database.reading() as link:
+        assert kept.find(link, OLD_KEY.format(1)).is_whole
+    database.close()
+
+
+def test_an_older_file_on_a_network_is_left_as_it_is(path, tmp_path):
+    """It was never right there; it is not made worse."""
+    old_file(path, {}).close()
+    before = schema_of(path)
+
+    with pytest.raises(StateUnsafe):
+        Database(path, mountinfo=a_mountinfo(tmp_path, "cifs"))
+
+    assert before == schema_of(path)
+
+
+def test_a_file_whose_version_was_flipped_is_not_migrated(path):
+    """Its lines have seals already; a second migration would forget half of each."""
+    Database(path).close()
+    link = sqlite3.connect(path)
+    link.execute("PRAGMA user_version=1")
+    link.close()
+
+    with pytest.raises(DatabaseDamaged, match="older than it is"):
+        Database(path)
+
+
+@pytest.mark.parametrize("ours", [0, APPLICATION_ID])
+def test_no_tables_are_made_beside_others(path, ours):
+    """A file without a version that holds something is not a new one."""
+    link = sqlite3.connect(path)
+    link.execute("CREATE TABLE theirs(x)")
+    link.execute(f"PRAGMA application_id={ours}")
+    link.close()
+
+    with pytest.raises(DatabaseUnusable, match="tables that are not zdo's"):
+        Database(path)
+
+    assert [("theirs", "CREATE TABLE theirs(x)")] == schema_of(path)
+
+
+def test_nothing_is_written_to_a_file_that_was_moved_away(path):
+    """What fsck has replaced would take commits that nobody ever sees again."""
+    database = Database(path)
+    os.rename(path, path + ".moved")
+    Database(path).close()
+
+    with pytest.raises(DatabaseUnusable, match="was replaced meanwhile"):
+        add_event(database)
+    database.close()
+
+    link = sqlite3.connect(path + ".moved")
+    assert link.execute("SELECT count(*) FROM event").fetchone() == (0,)
+    link.close()
+
+
+def test_a_commit_that_fails_leaves_nothing_open(path):
+    """The next transaction begins as if the failed one had never been."""
+    database = Database(path)
+
+    def fail_at_the_commit():
+        with database.writing() as link:
+            link.execute("CREATE TEMP TABLE p(id PRIMARY KEY)")
+            link.execute("CREATE TEMP TABLE c(p REFERENCES p(id) DEFERRABLE INITIALLY DEFERRED)")
+            link.execute("INSERT INTO c VALUES('nobody')")
+
+    with pytest.raises(DatabaseUnusable, match="FOREIGN KEY"):
+        fail_at_the_commit()
+    add_event(database)
+
+    assert count(database) == 1
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "given_up"),
+    [
+        (sqlite3.SQLITE_IOERR_FSYNC, DatabaseUnusable, True),
+        (sqlite3.SQLITE_FULL, DatabaseFull, False),
+        (sqlite3.SQLITE_CORRUPT_VTAB, DatabaseDamaged, False),
+        (sqlite3.SQLITE_NOTADB, DatabaseDamaged, False),
+        (sqlite3.SQLITE_BUSY, DatabaseUnusable, False),
+    ],
+)
+def test_trouble_has_its_own_error_and_an_io_error_ends_the_connection(code, kind, given_up):
+    """A connection that goes on after an I/O error may make damage of its own."""
+    error = sqlite3.OperationalError("trouble")
+    error.sqlite_errorcode = code
+    calls = []
+
+    def give_up():
+        calls.append(1)
+
+    with pytest.raises(DatabaseUnusable, match="trouble") as caught, told("/p", give_up):
+        raise error
+
+    assert (kind, [1] * given_up) == (type(caught.value), calls)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(errno.ENOSPC, DatabaseFull), (errno.EDQUOT, DatabaseFull), (errno.EROFS, DatabaseUnusable)],
+)
+def test_no_room_is_told_from_other_trouble(number, kind):
+    """A full disk has a remedy of its own: the ballast."""
+    with pytest.raises(DatabaseUnusable) as caught, told("/p"):
+        raise OSError(number, "as the system says it")
+
+    assert (kind, "as the system says it") == (type(caught.value), caught.value.why)
+
+
+def test_a_complaint_never_quotes_what_is_kept(path):
+    """A damaged text is told without its text."""
+    database = Database(path)
+    with database.writing() as link:
+        link.execute(
+            "INSERT INTO event(delivery, at, kind, body)"
+            " VALUES('d', 1, CAST('secret' || x'ff' AS TEXT), '{}')"
+        )
+
+    def read_it():
+        with database.reading() as link:
+            link.execute("SELECT kind FROM event").fetchone()
+
+    with pytest.raises(DatabaseDamaged) as caught:
+        read_it()
+    database.close()
+    assert "secret" not in str(caught.value)
+
+
+def test_the_turn_to_write_is_one_processes(path):
+    """Whoever replaces the file holds the same turn as whoever writes it."""
+    clock = StoppedClock()
+    with turn(path, Clock()), pytest.raises(DatabaseUnusable, match="for 10 s"):  # noqa: SIM117
+        with turn(path, clock):
+            pass
+
+    with turn(path, clock):
+        pass
+    assert PATIENCE_S == pytest.approx(clock.slept * 0.002, abs=0.1)

@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 import carrier.door
-from carrier.door import Answer, Door, InboxDoor, auth_line, user_line
+from carrier.calls import Answer, Call
+from carrier.door import Door, InboxDoor, auth_line, user_line
 from carrier.envelope import Envelope
+from carrier.notices import Ear
+from carrier.transcript import NONE, SURFACED
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.record import replace
@@ -24,15 +27,17 @@ from tests.fakes.envelopes import MSG, T, an_envelope, recorded_rows, shape
 TOUCHED, UNTOUCHED = True, False
 
 
-def never() -> bool:
-    """A transcript that shows nothing."""
-    return False
-
-
 def row_of(door: FakeDoor) -> Row:
     """The fake session's row."""
     (row,) = read_rows(door.config, Processes()).rows
     return row
+
+
+def a_door(within: float = 10.0, uid: int | None = None) -> InboxDoor:
+    """The real door for this process."""
+    clock = Clock()
+    own = os.geteuid() if uid is None else uid
+    return InboxDoor(clock, deadline=clock.monotonic() + within, uid=own, pid=os.getpid())
 
 
 def write(
@@ -40,15 +45,16 @@ def write(
     envelope: Envelope | None = None,
     *,
     token: str | None = None,
-    surfaced: Callable[[], bool] = never,
+    state: Callable[[], str] = lambda: NONE,
     within: float = 10.0,
     uid: int | None = None,
 ) -> Answer:
-    """One visit of this process."""
-    clock = Clock()
-    own = os.geteuid() if uid is None else uid
-    door = InboxDoor(clock, deadline=clock.monotonic() + within, uid=own, pid=os.getpid())
-    return door.write(row, token, envelope or an_envelope(settle_s=0.1), surfaced)
+    """One line through one door by this process."""
+    line = envelope or an_envelope(settle_s=0.1)
+    door = a_door(within, uid)
+    refused = door.speak(row, token, [line])
+    answers = door.listen(lambda: {line.msg_id: state()})
+    return answers[line.msg_id] if refused is None else refused
 
 
 @pytest.fixture
@@ -176,10 +182,10 @@ def test_a_hold_is_listened_to_until_the_window_ends(tmp_path: Path) -> None:
 
 def test_the_window_ends_when_the_transcript_shows_the_line(tmp_path: Path) -> None:
     """Proof makes waiting needless."""
-    looks = iter([False, False, True])
+    looks = iter([NONE, NONE, SURFACED])
     with FakeDoor(str(tmp_path)) as door:
         started = time.monotonic()
-        answer = write(row_of(door), an_envelope(settle_s=8), surfaced=lambda: next(looks))
+        answer = write(row_of(door), an_envelope(settle_s=8), state=lambda: next(looks))
         assert time.monotonic() - started < 4
     assert answer.notices == ()
 
@@ -341,49 +347,82 @@ class Broken:
         return now
 
 
-class Silent:
+class Silent(Ear):
     """A reply socket that hears nothing."""
 
-    path = "/s"
-    notices: tuple[()] = ()
+    def __init__(self, *msg_ids: str):
+        self.notices = {msg_id: [] for msg_id in msg_ids}
+        self.path = "/s"
 
-    def hear(self) -> None:
-        """Nothing."""
 
-    def waiting(self) -> list[int]:
-        """Nobody."""
-        return []
+FRAMES = {"a": b"first\n", "b": b"second\n", "c": b"third\n"}
+CLOSED = "the door closed before the line"
 
 
 @pytest.mark.parametrize(
-    ("taken", "wrote", "found"),
+    ("taken", "wrote"),
     [
-        (0, False, "target-not-running"),
-        (len(auth_line("t")), False, "target-not-running"),
-        (len(auth_line("t")) + 1, True, None),
+        (0, [False, False, False]),
+        (4, [False, False, False]),
+        (5, [True, False, False]),
+        (10, [True, False, False]),
+        (11, [True, True, False]),
+        (18, [True, True, True]),
     ],
 )
-def test_only_bytes_of_the_frame_are_a_write(taken: int, wrote: bool, found: str | None) -> None:
-    """A break before the first of them leaves the door untouched; after it, a doubt."""
+def test_only_bytes_of_its_frame_are_a_write(taken: int, wrote: list[bool]) -> None:
+    """A break before the first of them leaves a line untouched; after it, a doubt."""
+    call = Call(Broken(taken), Silent(*FRAMES), b"auth", FRAMES)  # type: ignore[arg-type]
+
+    call.go_on()
+
+    expected = [
+        (True, False, None, "the door did not read to the end")
+        if each
+        else (False, False, "target-not-running", CLOSED)
+        for each in wrote
+    ]
+    answers = call.answers()
+    assert [*FRAMES] == [*answers]
+    assert expected == [(a.wrote, a.eof, a.found, a.detail) for a in answers.values()]
+    assert call.is_over
+
+
+def test_a_door_that_breaks_before_the_line_is_not_running(short: str) -> None:
+    """It accepts and hangs up at once: told without waiting, and nothing stays behind."""
+    listener = listening(f"{short}/t.sock")
+
+    class Closing(InboxDoor):
+        def _connect(self, conn: Any, row: Row) -> Answer | None:
+            answer = super()._connect(conn, row)
+            listener.accept()[0].close()
+            return answer
+
     clock = Clock()
-    door = InboxDoor(clock, deadline=clock.monotonic() + 5, uid=0, pid=1)
+    door = Closing(clock, deadline=clock.monotonic() + 5, uid=os.geteuid(), pid=os.getpid())
+    answer = door.speak(own_row(f"{short}/t.sock"), "t", [an_envelope()])
+    listener.close()
 
-    answer = door._talk(Broken(taken), Silent(), ("t", an_envelope(settle_s=0)), never)  # type: ignore[arg-type]
-
-    assert (answer.wrote, answer.eof, answer.found) == (wrote, False, found)
+    assert {} == door.listen(dict)
+    assert Answer(wrote=False, eof=False, found="target-not-running", detail=CLOSED) == answer
+    assert ["t.sock"] == os.listdir(short)
 
 
 def test_what_the_door_says_on_the_connection_is_no_end() -> None:
     """The real one says nothing there; only EOF means read."""
-    clock = Clock()
-    door = InboxDoor(clock, deadline=clock.monotonic() + 5, uid=0, pid=1)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
+        call = Call(ours, Silent("a"), b"", {"a": b"line\n"})
+        call.go_on()
         theirs.sendall(b"noise")
+        call.go_on()
+        before = call.is_over
         theirs.shutdown(socket.SHUT_WR)
+        call.go_on()
 
-        assert door._read_to_eof(ours, Silent())  # type: ignore[arg-type]
+        assert (False, True) == (before, call.is_over)
+        assert call.answers()["a"].eof
 
 
 def test_the_same_door_is_written_by_many_at_once(tmp_path: Path) -> None:
@@ -406,5 +445,8 @@ def test_the_same_door_is_written_by_many_at_once(tmp_path: Path) -> None:
 def test_a_door_is_an_interface() -> None:
     """Another kind may follow; this one is the inbox."""
     with pytest.raises(NotImplementedError):
-        Door().write(own_row("/x"), None, an_envelope(), never)
+        Door().speak(own_row("/x"), None, [an_envelope()])
+    with pytest.raises(NotImplementedError):
+        Door().listen(dict)
+    Door().close()
     assert InboxDoor.name == "inbox"

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,7 +43,7 @@ class Listener:
         self.path = f"{folder}/{os.getpid()}.sock"
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(self.path)
-        self.socket.listen()
+        self.socket.listen(64)
         self.socket.settimeout(READ_S)
 
     def __enter__(self) -> Self:
@@ -144,22 +145,83 @@ def test_its_refusal_has_the_recorded_shape(tmp_path: Path) -> None:
     assert rows == []
 
 
-def test_its_inbox_has_the_real_limits(tmp_path: Path) -> None:
-    """30 lines at once for a sender, and no text twice; both told by a notice."""
-    with FakeDoor(str(tmp_path), limits=True) as door, Listener(door.socks) as listener:
-        mine = f"uds:{listener.path}"
-        for number in range(31):
-            content = {"role": "user", "content": f"{number}"}
-            speak(door, frame(**{"from": mine, "message": content}))
-        burst = listener.notice()
-        fresh = frame(**{"from": "another"})
-        speak(door, fresh)
-        speak(door, fresh)
-        fates = [call["fates"] for call in door.calls(33)]
+def ids(*numbers: int) -> list[str]:
+    """The msg_ids that `say_all` gives."""
+    return [f"e0000000-0000-4000-8000-{number:012}" for number in numbers]
 
-    assert (burst["status"], burst["drop_reason"]) == ("dropped", "rate-limited")
-    assert burst["dropped_msg_ids"] == [MSG]
-    assert fates == [["surface"]] * 30 + [["dropped"], ["surface"], ["dropped"]]
+
+def say_all(door: FakeDoor, sender: str, *texts: str) -> list[str]:
+    """Write *texts* on one connection; what the door made of each."""
+    before = len(door.calls())
+    frames = [
+        frame(**{"from": sender, "msg_id": msg_id, "message": {"role": "user", "content": text}})
+        for msg_id, text in zip(ids(*range(len(texts))), texts, strict=True)
+    ]
+    speak(door, *frames)
+    fates: list[str] = door.calls(before + 1)[-1]["fates"]
+    return fates
+
+
+def test_its_inbox_takes_thirty_lines_at_once_from_a_sender(tmp_path: Path) -> None:
+    """The first drop is told at once, the others in one sum, as recorded."""
+    with FakeDoor(str(tmp_path), limits=True, sum_after=0.3) as door:
+        with Listener(door.socks) as listener:
+            mine = f"uds:{listener.path}"
+            fates = say_all(door, mine, *(f"{number}" for number in range(34)))
+            first, others = listener.notice(), listener.notice()
+        assert ["surface"] * 2 == say_all(door, "another", "a", "b")
+        surfaced = [row["origin"]["msg_id"] for row in door.rows() if row["type"] == "user"]
+
+    assert ["surface"] * 30 + ["dropped"] * 4 == fates
+    assert ids(*range(30), 0, 1) == surfaced
+    assert shape(recorded_rows("receipt-dropped.jsonl")[0]) == shape(first)
+    assert recorded_rows("receipt-dropped.jsonl")[1].keys() == others.keys()
+    told = [(each["orig_msg_id"], each["dropped_msg_ids"]) for each in (first, others)]
+    assert [(ids(30)[0], []), (ids(33)[0], ids(31, 32, 33))] == told
+    assert {("dropped", "rate-limited", REASONS["dropped"])} == {
+        (each["status"], each["drop_reason"], each["reason"]) for each in (first, others)
+    }
+    assert recorded_rows("receipt-dropped.jsonl")[0]["reason"] == REASONS["dropped"]
+
+
+def test_its_inbox_takes_one_more_line_every_two_seconds(tmp_path: Path) -> None:
+    """What was dropped is no loan: the allowance grows from empty."""
+    with FakeDoor(str(tmp_path), limits=True) as door:
+        say_all(door, "me", *(f"{number}" for number in range(40)))
+        time.sleep(2.1)
+        fates = say_all(door, "me", "a", "b")
+
+    assert ["surface", "dropped"] == fates
+
+
+def test_its_inbox_drops_the_same_text_of_a_sender(tmp_path: Path) -> None:
+    """A duplicate costs no allowance, and each kind of drop has its own first notice."""
+    with FakeDoor(str(tmp_path), limits=True, sum_after=0.1) as door:
+        with Listener(door.socks) as listener:
+            mine = f"uds:{listener.path}"
+            texts = ["a", "a", "a", *(f"{number}" for number in range(29)), "b"]
+            fates = say_all(door, mine, *texts)
+            told = [listener.notice() for _ in range(3)]
+        assert ["surface"] == say_all(door, "another", "a")
+
+    assert ["surface", "dropped", "dropped", *["surface"] * 29, "dropped"] == fates
+    assert [
+        ("duplicate", ids(1)[0], []),
+        ("rate-limited", ids(32)[0], []),
+        ("duplicate", ids(2)[0], ids(2)),
+    ] == [(each["drop_reason"], each["orig_msg_id"], each["dropped_msg_ids"]) for each in told]
+
+
+def test_its_held_lines_know_no_limits(tmp_path: Path) -> None:
+    """40 at once: a notice for each, and none is dropped."""
+    strict = FakeDoor(str(tmp_path), limits=True, accept="hold")
+    with strict as door, Listener(door.socks) as listener:
+        texts = [f"{number}" for number in range(40)]
+        fates = say_all(door, f"uds:{listener.path}", *texts)
+        told = [listener.notice() for _ in texts]
+
+    assert ["hold"] * 40 == fates
+    assert ids(*range(40)) == [each["orig_msg_id"] for each in told]
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def test_the_parts_lie_in_the_state_folder() -> None:
 
     parts = (found.database, found.attempts, found.locks, found.postbox)
     assert parts == ("/s/zdo.db", "/s/attempts", "/s/locks", "/s/postbox")
+    assert ("/s/ballast", "/s/corrupt") == (found.ballast, found.corrupt)
 
 
 @pytest.mark.parametrize("env", [{}, {"HOME": ""}])
@@ -138,7 +139,9 @@ def test_our_own_open_folder_is_tightened(tmp_path: Path) -> None:
     """It holds nothing but ours, so nobody else counts on it."""
     state = tmp_path / "state"
     open_state(places(state))
-    (state / "zdo.db").touch()
+    for name in ("zdo.db", "zdo.db-journal", "zdo.db.new", "config.json", "ballast", "relay.lock"):
+        (state / name).touch()
+    (state / "corrupt").mkdir()
     state.chmod(0o755)
 
     open_state(places(state))

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import time
 
 import pytest
 
 from carrier.family import descendants, signal_each, signal_group
-from carrier.keeper import open_numbers
+from carrier.keeper import open_numbers, tell
+from carrier.run import read_run
 from carrier.ward import STDERR_LIMIT, STDOUT_LIMIT, wrapper_time
-from tests.fakes.runs import Stage, in_child, runs, status_of, wait_for
+from tests.fakes.runs import (
+    Stage,
+    die,
+    fail,
+    in_child,
+    limited,
+    runs,
+    slow_taker,
+    status_of,
+    stumble,
+    wait_for,
+)
 
+END = bytearray(
+    b'{"exit": 0, "timed_out": false, "interrupted": false, "spawn_error": null, "wall_ms": 7}'
+)
 # 5 s after the deadline nothing may be left.
 ALLOWED_S = 5.0
 
@@ -184,6 +201,186 @@ def test_a_wrapper_that_died_with_the_permit_is_not_waited_for(tmp_path):
 
     assert time.monotonic() - began < ALLOWED_S
     assert (0, True) == (run.exit, stage.has("intent"))
+
+
+def test_at_the_deadline_a_round_is_divided_into_taken_and_withdrawn(tmp_path):
+    """What the wrapper has it may finish, in the time of the lead; the rest it never gets."""
+    stage = Stage(tmp_path, lines=4)
+    stage.hook(slow_taker(stage.folders[:2], 1))
+
+    run = stage.run(deadline_s=0.4)
+
+    assert run.timed_out
+    assert [0, 1] == stage.having("intent") == stage.having("receipt.json")
+    assert [2, 3] == stage.having("withdrawn")
+
+
+def test_a_wrapper_has_its_time_until_the_last_of_its_receipts(tmp_path):
+    """In whatever order they come: one that is there does not stand for the others."""
+    stage = Stage(tmp_path, lines=3)
+    taken = "; ".join(f"mv {each}/permit {each}/intent" for each in stage.folders)
+    lead, second, last = (f": > {each}/receipt.json" for each in stage.folders)
+    stage.hook(f"trap '' TERM; {taken}; {last}; sleep 1; {lead}; sleep 1; {second}")
+    began = time.monotonic()
+
+    run = stage.run(deadline_s=0.3)
+
+    assert time.monotonic() - began < 2 + ALLOWED_S
+    assert run.timed_out
+    assert [0, 1, 2] == stage.having("receipt.json")
+
+
+def test_a_wrapper_that_leaves_out_a_receipt_has_no_more_than_its_time(tmp_path):
+    """Counted once for all the lines; the doubts stay."""
+    stage = Stage(tmp_path, lines=2, ignore_term=True)
+    stage.hook(slow_taker(stage.folders, 60))
+    began = time.monotonic()
+
+    run = stage.run(deadline_s=0.2, wrapper_s=0.8)
+
+    assert 0.8 < time.monotonic() - began < 0.8 + ALLOWED_S
+    assert run.timed_out
+    assert [[0, 1], []] == [stage.having("intent"), stage.having("receipt.json")]
+
+
+@pytest.mark.parametrize("deadline_s", [0.15, 0.2, 0.25, 0.3])
+def test_a_deadline_amid_the_taking_leaves_no_gap(tmp_path, deadline_s):
+    """Of each target's lines the first are taken and the rest withdrawn, none is neither."""
+    stage = Stage(tmp_path, lines=40)
+    takers = [
+        f"(for f in {' '.join(stage.folders[at::2])}; do mv $f/permit $f/intent 2> {os.devnull}"
+        f" || break; : > $f/receipt.json; sleep 0.0{at}; done)"
+        for at in (0, 1)
+    ]
+    stage.hook(f"trap '' TERM; {' & '.join(takers)}; wait")
+
+    stage.run(deadline_s=deadline_s, wrapper_s=2.0)
+
+    taken, withdrawn = stage.having("intent"), stage.having("withdrawn")
+    assert sorted(taken + withdrawn) == list(range(40))
+    for at in (0, 1):
+        first = [number for number in taken if number % 2 == at]
+        assert list(range(at, 40, 2))[: len(first)] == first
+
+
+def everything_told(folders):
+    """What each folder says of the run."""
+    return [
+        {name: _read(f"{folder}/{name}") for name in ("stdout", "stderr", "run.json")}
+        for folder in folders
+    ]
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+@pytest.mark.parametrize("stderr", ["warned\n", ""])
+def test_every_folder_of_a_round_tells_the_whole_run(tmp_path, stderr):
+    """By the same three files, of which only what is anything stands; one file for all."""
+    stage = Stage(tmp_path, lines=3, hook="none", outcome="max-turns", stderr=stderr)
+
+    run = stage.run()
+
+    assert [run] * 3 == [read_run(folder) for folder in stage.folders]
+    lead, *others = everything_told(stage.folders)
+    assert [lead, lead] == others
+    assert (stderr.encode() or None) == lead["stderr"]
+    links = [os.stat(f"{folder}/run.json").st_nlink for folder in stage.folders]
+    assert [3, 3, 3] == links
+    assert [0] == stage.having("carrier")
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.ENOTSUP])
+def test_where_links_are_refused_every_folder_has_files_of_its_own(tmp_path, number):
+    """A file system without them, or with too many of them."""
+    stage = Stage(tmp_path, lines=3, hook="none", stderr="warned\n")
+
+    def act():
+        stumble(1, fail(number), lasting=True, steps=("link",))
+        stage.run()
+
+    assert status_of(in_child(act)) == 0
+    lead, *others = everything_told(stage.folders)
+    assert [lead, lead] == others
+    assert None not in lead.values()
+    assert {1} == {os.stat(f"{folder}/stdout").st_nlink for folder in stage.folders}
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_killed_at_any_step_of_the_telling_no_folder_tells_half_a_run(tmp_path, links):
+    """run.json is the last file in each: where it stands and is whole, so are the others."""
+    told = {"stdout": bytearray(b"printed"), "stderr": bytearray(b"warned"), "run.json": END}
+    for at in range(1, 60):
+        folders = [f"{tmp_path}/{at}-{number}" for number in range(3)]
+        for folder in folders:
+            os.mkdir(folder)
+
+        def act(at=at, folders=folders):
+            if not links:
+                stumble(1, fail(errno.EPERM), lasting=True, steps=("link",))
+            stumble(at, die)
+            assert all(
+                tell(folder, told, folders[0] if folder != folders[0] else None)
+                for folder in folders
+            )
+
+        over = status_of(in_child(act)) == 0
+        for folder in folders:
+            run = read_run(folder)
+            assert run is None or (b"printed", b"warned") == (run.stdout, run.stderr)
+        if over:
+            break
+    assert at > 10
+    assert None not in [read_run(folder) for folder in folders]
+
+
+def test_a_folder_that_is_gone_costs_the_others_nothing(tmp_path):
+    """Each is told by itself."""
+    stage = Stage(tmp_path, lines=4, hook="none")
+    os.rename(stage.folders[1], f"{tmp_path}/elsewhere")
+    os.mkdir(f"{stage.folders[2]}/run.json")
+
+    run = stage.run()
+
+    assert [run, None, None, run] == [read_run(folder) for folder in stage.folders]
+
+
+def test_without_the_leads_folder_the_others_are_told_all_the_same(tmp_path):
+    """The dispatcher knows nothing of the run, but whoever judges the lines later does."""
+    stage = Stage(tmp_path, lines=3, hook="none")
+    os.mkdir(f"{stage.folders[0]}/run.json")
+
+    run = stage.run()
+
+    assert (None, None) == (run.exit, run.spawn_error)
+    _, second, third = (read_run(folder) for folder in stage.folders)
+    assert (second, 1) == (third, second.exit)
+    assert b"ECONNREFUSED" in second.stdout
+
+
+def test_half_an_output_is_never_told_as_a_whole_one(tmp_path):
+    """The disk took a part of it in the lead: no folder says that the run is known."""
+    stage = Stage(tmp_path, lines=3, hook="none", flood_stdout=3 << 20)
+
+    with limited(resource.RLIMIT_FSIZE, 2 << 20):
+        run = stage.run()
+
+    assert (None, None) == (run.exit, run.spawn_error)
+    assert [None] * 3 == [read_run(folder) for folder in stage.folders]
+
+
+def test_what_lies_in_the_place_of_an_output_is_replaced(tmp_path):
+    """A link cannot be put over it, so it is written."""
+    stage = Stage(tmp_path, lines=2, hook="none")
+    with open(f"{stage.folders[1]}/stdout", "wb") as file:
+        file.write(b"x" * 10_000)
+
+    assert [stage.run()] * 2 == [read_run(folder) for folder in stage.folders]
 
 
 def test_term_to_the_keeper_makes_the_deadline_now(tmp_path):

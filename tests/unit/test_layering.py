@@ -31,7 +31,7 @@ EDGES = {
     "flock": {"registry.locks", "dispatch.database"},
     # The door, its reply socket, and the one probe of `zdo sessions`.
     "socket": {"registry.rows"},
-    "_socket": {"carrier.door", "carrier.notices"},
+    "_socket": {"carrier.door", "carrier.calls", "carrier.notices"},
     "subprocess": {"registry.processes"},
     "ctypes": {"carrier.family"},
 }
@@ -39,7 +39,7 @@ EDGES = {
 # Each costs a kiss more than what it is used for (docs/decisions/0002).
 NEVER_ON_A_KISS = (
     "dataclasses", "pathlib", "typing", "subprocess", "uuid", "logging", "pydantic", "typer",
-    "filelock", "asyncio", "tomllib", "inspect", "tempfile", "shutil", "socket",
+    "filelock", "rich", "asyncio", "tomllib", "inspect", "tempfile", "shutil", "socket",
     "decimal", "difflib",
 )  # fmt: skip
 # Whom the standard library itself brings along.
@@ -131,7 +131,13 @@ def test_only_the_wrapper_knows_the_door():
     assert importers <= {"carrier.wrapper", "carrier.visit"}
     assert importers
     for start in ("carrier.attempt", *(name for name in MODULES if name.startswith("dispatch"))):
-        assert not closure(start) & {"carrier.door", "carrier.visit", "carrier.wrapper"}
+        assert not closure(start) & {
+            "carrier.door",
+            "carrier.calls",
+            "carrier.visit",
+            "carrier.companions",
+            "carrier.wrapper",
+        }
 
 
 @pytest.mark.parametrize("name", sorted(closure("carrier.wrapper")))
@@ -175,6 +181,24 @@ def test_pydantic_and_typer_have_one_place_each():
 
     assert schemas == {"registry.schema", "dispatch.schema"}
     assert words == {"dispatch.cli.app"}
+
+
+def test_the_other_packages_have_one_place_each():
+    """Locks that no carrier inherits, and the bar on a terminal; imported when they are needed."""
+    places = {
+        "filelock": {"dispatch.relay", "registry.targets"},
+        "rich": {"dispatch.cli.relaying"},
+    }
+    for package, its in places.items():
+        users = {
+            name for name in MODULES
+            if package in {each.split(".")[0] for each in imports(name, at_run_time=True)}
+        }  # fmt: skip
+        assert its == users
+        for place in its:
+            body = TREES[place].body
+            at_import = [n for n in body if isinstance(n, (ast.Import, ast.ImportFrom))]
+            assert package not in "".join(map(ast.unparse, at_import))
 
 
 def test_nothing_reads_the_clock_or_the_environment_at_import():

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,17 @@ from carrier.proof import (
     issue,
     leave_receipt,
     parse_receipt,
+    peek,
     read_receipt,
+    read_round,
     take,
     withdraw,
+    withdraw_all,
+    write_round,
 )
 from registry.record import fields
-from tests.fakes.envelopes import a_receipt, an_envelope
+from tests.fakes.envelopes import DELIVERY, a_receipt, a_round, an_envelope
+from tests.fakes.evidence import OTHER
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 TAKER = """
@@ -31,6 +37,15 @@ from carrier.proof import take
 for line in sys.stdin:
     folder = line.rstrip("\\n")
     print(int(take(folder) is not None), flush=True)
+"""
+
+
+# Takes from all the folders of a line, in their order, whether or not one is gone.
+TAKER_OF_ALL = """
+import sys
+from carrier.proof import take
+for line in sys.stdin:
+    print(*(int(take(folder) is not None) for folder in line.split()), flush=True)
 """
 
 
@@ -164,6 +179,139 @@ def test_racing_takers_and_a_withdrawal_have_one_winner(tmp_path: Path) -> None:
         one.stdin.close()
         two.stdin.close()
     assert all((won[0] + won[1], won[2])), won
+
+
+def test_withdrawing_and_taking_at_once_leave_no_gap(tmp_path: Path) -> None:
+    """The last line is withdrawn first: what was taken in order are the first lines."""
+    taken, argv = [], [sys.executable, "-c", TAKER_OF_ALL]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    with subprocess.Popen(argv, **pipes) as taker:  # type: ignore[call-overload]
+        for round_ in range(200):
+            folders = [str(tmp_path / f"{round_}-{number}") for number in range(8)]
+            for folder in folders:
+                os.mkdir(folder)
+                issue(folder, an_envelope())
+            taker.stdin.write(" ".join(folders) + "\n")
+            taker.stdin.flush()
+            for _ in range(round_ * 200):
+                pass
+            kept = withdraw_all(folders)
+            took = [bool(int(each)) for each in taker.stdout.readline().split()]
+            assert folders[: len(kept)] == kept
+            assert [folder in kept for folder in folders] == took
+            taken.append(len(kept))
+        taker.stdin.close()
+    assert any(0 < count < 8 for count in taken), taken
+
+
+def test_of_many_those_that_nobody_took_are_withdrawn(tmp_path: Path) -> None:
+    """The others are named, in their order."""
+    folders = [str(tmp_path / str(number)) for number in range(4)]
+    for folder in folders:
+        os.mkdir(folder)
+        issue(folder, an_envelope())
+    take(folders[2])
+    take(folders[0])
+
+    assert [folders[0], folders[2]] == withdraw_all(folders)
+    assert [] == withdraw_all([folders[3], folders[1]])
+    assert [] == withdraw_all([])
+
+
+def test_a_peek_takes_nothing(tmp_path: Path) -> None:
+    """The permit stands, and its age is what it was."""
+    issue(str(tmp_path), an_envelope())
+    before = os.stat(tmp_path / proof.PERMIT)
+
+    assert an_envelope() == peek(str(tmp_path))
+    assert before == os.stat(tmp_path / proof.PERMIT)
+    assert an_envelope() == take(str(tmp_path))
+    assert peek(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("put", [lambda path: path.write_bytes(b"{"), os.mkfifo, os.mkdir])
+def test_there_is_nothing_to_peek_at_in_a_permit_that_is_none(
+    tmp_path: Path, put: Callable[[Path], object]
+) -> None:
+    """Torn, a pipe, a folder: no error."""
+    put(tmp_path / proof.PERMIT)
+
+    assert peek(str(tmp_path)) is None
+
+
+NAMES = tuple(f"{each.delivery_id}.{number}" for number, each in enumerate(a_round(40)))
+
+
+@pytest.mark.parametrize("names", [NAMES, NAMES[:1], (f"{DELIVERY}.{10**17}",), ()])
+def test_a_round_survives(tmp_path: Path, names: tuple[str, ...]) -> None:
+    """All names, in their order."""
+    write_round(str(tmp_path), names)
+
+    assert names == read_round(str(tmp_path))
+    assert os.stat(tmp_path / proof.ROUND).st_mode & 0o777 == 0o600
+
+
+def test_without_a_round_there_are_no_others(tmp_path: Path) -> None:
+    """A lone line, or no folder at all."""
+    assert read_round(str(tmp_path)) == ()
+    assert read_round(f"{tmp_path}/gone") == ()
+
+
+ODD = [
+    "../x", f"../{DELIVERY}.1", f"{DELIVERY}.1/..", DELIVERY, f"{DELIVERY}.", f"{DELIVERY}.x",
+    f"{DELIVERY}.-1", f"{DELIVERY}.\u0663", f"{DELIVERY.upper()}.1", f"{{{DELIVERY}}}.1", "",
+    f" {DELIVERY}.1", f"{DELIVERY}.1 ", f"{DELIVERY}.1\r", f"{DELIVERY}.{10**18}", f"{OTHER}.1",
+    f"{DELIVERY}.7.1", f"{DELIVERY}.7.new",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("where", [0, 1])
+def test_a_round_with_an_odd_name_is_none(tmp_path: Path, odd: str, where: int) -> None:
+    """A name that is not exactly an attempt's, that stands twice, or is the lead's own."""
+    lead = tmp_path / f"{OTHER}.1"
+    lead.mkdir()
+    names = [f"{DELIVERY}.7", f"{DELIVERY}.8"]
+    names.insert(where * 2, odd)
+    (lead / proof.ROUND).write_bytes("".join(f"{name}\n" for name in names).encode())
+
+    assert read_round(str(lead)) == ()
+    write_round(str(lead), names[1:] if where == 0 else names[:2])
+    assert len(read_round(str(lead))) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"{DELIVERY}.1\n{DELIVERY}.12".encode(),
+        f"{DELIVERY}.1\n{DELIVERY}.1\n".encode(),
+        f"{DELIVERY}.1\n\xff\n".encode("latin-1"),
+        "".join(f"{DELIVERY}.{number}\n" for number in range(4097)).encode(),
+        b"x" * ((1 << 20) + 1),
+    ],
+    ids=["cut", "twice", "not-ascii", "too-many", "too-large"],
+)
+def test_a_round_that_is_not_whole_is_none(tmp_path: Path, content: bytes) -> None:
+    """Nobody guesses which lines were meant."""
+    (tmp_path / proof.ROUND).write_bytes(content)
+
+    assert read_round(str(tmp_path)) == ()
+
+
+def test_a_pipe_in_the_rounds_place_does_not_hang(tmp_path: Path) -> None:
+    """It is no round."""
+    os.mkfifo(tmp_path / proof.ROUND)
+
+    assert read_round(str(tmp_path)) == ()
+
+
+def test_a_round_has_room_for_4096_others(tmp_path: Path) -> None:
+    """More than any dispatcher puts into one run."""
+    names = tuple(f"{DELIVERY}.{number}" for number in range(4096))
+
+    write_round(str(tmp_path), names)
+
+    assert names == read_round(str(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", to_bytes(an_envelope())[:-3]])

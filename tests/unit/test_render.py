@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dispatch import render
+from dispatch.fsck import Findings
 from dispatch.result import CarrierFacts, Plan, TargetFacts
+from dispatch.salvage import Saved
 from dispatch.verdict import TABLE
 from registry.row import Listing, Skipped
 from registry.targets import Target
@@ -91,6 +93,114 @@ def test_the_sessions_stand_in_columns_and_the_skipped_below():
         f"\\x1b[31m  {T[:8]}  4201  idle    yes        /home/u/fable",
         f"-         {OTHER[:8]}  2     -       no         -",
         "skipped 7.json: torn, not one whole JSON object",
+    ]
+
+
+def a_line(**changes):
+    """A kept line as the shelf shows it, with *changes*."""
+    plain = {
+        "delivery_id": DELIVERY,
+        "target": "fable",
+        "state": "queued",
+        "attempts": 0,
+        "bytes": 15,
+        "class": "queued",
+        "reason": None,
+        "held_by": None,
+    }
+    return plain | changes
+
+
+def test_a_queued_line_is_one_sentence():
+    """There is no session and no proof to tell of."""
+    shown = render.kiss_line(asked(verdict=TABLE["queued"]))
+
+    assert shown == f"queued: fable; delivery {DELIVERY}"
+
+
+def test_the_kept_lines_stand_in_columns():
+    """Why each waits: its own last class and reason, or the line that it waits behind."""
+    lines = [
+        a_line(),
+        a_line(target="\x1b[31m", state="dead", attempts=24),
+        a_line(**{"class": "carrier-exit"}, reason="it ended\nwith 1"),
+        a_line(held_by=T),
+        a_line(**{"class": None}),
+    ]
+    head, *rows = render.spool_lines(lines)
+
+    assert ["DELIVERY", "TARGET", "STATE", "TRIES", "BYTES", "WHY"] == head.split()
+    assert [row[head.index("WHY") :] for row in rows] == [
+        "queued",
+        "queued",
+        "carrier-exit: it ended\\nwith 1",
+        f"behind {T[:8]}",
+        "-",
+    ]
+    assert [DELIVERY, "\\x1b[31m", "dead", "24", "15", "queued"] == rows[1].split()
+
+
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        ({}, "fable unknown, proof none"),
+        ({"reason": "no\nend"}, "fable unknown, proof none: no\\nend"),
+        ({"target": TargetFacts()}, "- unknown, proof none"),
+    ],
+)
+def test_an_open_delivery_is_one_line(changes, shown):
+    """Which, to whom, how it stands, and why."""
+    assert render.open_line(asked(**changes)) == f"{DELIVERY} {shown}"
+
+
+SAVED = Saved("/s/corrupt/x", lines=3, events=9, doubted=1, dead=2, lost_lines=4, lost_events=5)
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        (Findings("/s/zdo.db", "absent"), ["fsck: there is no /s/zdo.db yet"]),
+        (
+            Findings("/s/zdo.db", "healthy", lines=2, events=7),
+            ["fsck: /s/zdo.db is whole: 2 lines, 7 entries"],
+        ),
+        (
+            Findings("/s/zdo.db", "damaged", saved=SAVED, complaints=("page 3\x1b",)),
+            [
+                "fsck: saved 3 lines (1 in doubt, 2 damaged) and 9 entries; lost 4 and 5",
+                "was damaged: page 3\\x1b",
+            ],
+        ),
+    ],
+)
+def test_a_look_at_the_spool_has_one_line_for_all(found, shown):
+    """What is there, or what was saved."""
+    assert render.fsck_lines(found) == shown
+
+
+def test_every_oddity_of_the_spool_has_a_line_of_its_own():
+    """None of them is only a number in an object."""
+    found = Findings(
+        "/s/zdo.db",
+        "healthy",
+        damaged_lines=("a",),
+        odd_lines=("b",),
+        damaged_events=2,
+        contradicted=("c",),
+        orphans=3,
+        stray_folders=("d", "e"),
+        missing_folders=("f",),
+    )
+
+    assert render.fsck_lines(found)[1:] == [
+        "damaged line: a",
+        "odd line: b",
+        "damaged entries: 2",
+        "not as the journal says: c",
+        "claimed by nobody alive, for zdo relay: 3",
+        "folder without a line: d",
+        "folder without a line: e",
+        "open line without its folder: f",
     ]
 
 

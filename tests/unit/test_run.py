@@ -12,27 +12,18 @@ import time
 import pytest
 
 from carrier.family import Orphans
-from carrier.run import Run, carry_out, ended_by, find_binary, read_run, run_carrier, watch
+from carrier.run import Run, ended_by, find_binary, read_run, run_carrier, watch
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.record import replace
-from tests.fakes.runs import ENV, Stage, in_child, runs, status_of, wait_for
+from tests.fakes.runs import ENV, Stage, fail, in_child, runs, slow_taker, status_of, wait_for
 
 
 def test_a_run_says_how_the_carrier_ended_and_what_it_printed(tmp_path):
     """Exit status, both streams and the time of a carrier that just ends."""
     stage = Stage(tmp_path, hook="none", outcome="max-turns", stderr="warned\n", after_s=0.1)
 
-    run = run_carrier(
-        stage.argv(),
-        ENV,
-        stage.cwd,
-        lease_fd=stage.lease_fd,
-        attempt_dir=stage.attempt_dir,
-        deadline_s=10.0,
-        wrapper_s=1.0,
-        clock=Clock(),
-    )
+    run = run_carrier(stage.order(), Clock())
 
     assert (1, False, False, None) == (
         run.exit,
@@ -169,11 +160,27 @@ def test_without_a_process_for_the_keeper_nothing_happens(tmp_path):
     def refuse():
         raise OSError(errno.EAGAIN, "too many processes")
 
-    run = carry_out(stage.order(), Clock(), fork=refuse)
+    run = run_carrier(stage.order(), Clock(), fork=refuse)
 
     assert run.spawn_error == "no process for the keeper: too many processes"
     assert not stage.has("permit")
     assert before == signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+@pytest.mark.parametrize("trouble", ["fork", "spawn"])
+def test_a_round_that_cannot_be_started_is_withdrawn_as_a_whole(tmp_path, trouble):
+    """No permit of any line stays out, and each folder tells why if a keeper came to be."""
+    stage = Stage(tmp_path, lines=3)
+
+    if trouble == "fork":
+        run = run_carrier(stage.order(), Clock(), fork=fail(errno.EAGAIN))
+    else:
+        run = stage.run(argv=[f"{tmp_path}/missing"])
+
+    assert run.spawn_error
+    assert [[], [0, 1, 2]] == [stage.having("permit"), stage.having("withdrawn")]
+    told = [None if trouble == "fork" else run] * 3
+    assert told == [read_run(folder) for folder in stage.folders]
 
 
 def test_a_killed_dispatcher_leaves_lease_carrier_and_a_whole_run(tmp_path):
@@ -252,6 +259,24 @@ def test_a_keeper_killed_together_with_its_carrier_leaves_the_wrapper_its_time(t
     assert stage.has("receipt.json")
 
 
+@pytest.mark.parametrize("taken", [1, 2])
+def test_a_killed_keepers_round_is_withdrawn_and_its_wrapper_waited_for(tmp_path, taken):
+    """Whatever permits it has, it leaves their receipts; the others are withdrawn."""
+    stage = Stage(tmp_path, lines=3)
+    stage.hook(slow_taker(stage.folders[:taken], 0.5))
+    dispatcher = stage.dispatcher()
+    keeper, carrier = _keeper_of(stage)
+    wait_for(lambda: stage.having("intent") == list(range(taken)))
+
+    os.kill(keeper, signal.SIGKILL)
+    os.kill(carrier, signal.SIGKILL)
+
+    assert status_of(dispatcher) == 0
+    assert list(range(taken)) == stage.having("receipt.json")
+    assert list(range(taken, 3)) == stage.having("withdrawn")
+    assert [] == stage.having("permit")
+
+
 def test_a_keeper_killed_before_it_named_its_carrier_is_only_noticed(tmp_path):
     """Nothing is known, so nothing is signalled; the permit is gone all the same."""
     stage = Stage(tmp_path)
@@ -263,7 +288,7 @@ def test_a_keeper_killed_before_it_named_its_carrier_is_only_noticed(tmp_path):
             os._exit(9)
         return pid
 
-    run = carry_out(stage.order(), Clock(), fork=stillborn)
+    run = run_carrier(stage.order(), Clock(), fork=stillborn)
 
     assert (None, None, False) == (run.exit, run.spawn_error, run.interrupted)
     assert not stage.has("permit")
@@ -289,7 +314,7 @@ def test_a_number_that_somebody_else_has_by_now_is_never_signalled(tmp_path):
             os._exit(9)
         return pid
 
-    carry_out(stage.order(), Clock(), fork=stillborn)
+    run_carrier(stage.order(), Clock(), fork=stillborn)
 
     assert runs(bystander)
     os.kill(bystander, signal.SIGKILL)
@@ -406,7 +431,7 @@ def test_a_stopped_keeper_is_not_waited_for_for_ever(tmp_path):
     stopped = a_child(signal.pause)
     os.kill(stopped, signal.SIGSTOP)
 
-    run = carry_out(Stage(tmp_path, hook="none").order(), Leaping(), fork=lambda: stopped)
+    run = run_carrier(Stage(tmp_path, hook="none").order(), Leaping(), fork=lambda: stopped)
 
     assert (None, False) == (run.exit, run.timed_out)
     with pytest.raises(ProcessLookupError):
@@ -438,7 +463,7 @@ def test_a_keeper_that_is_reaped_already_is_over(tmp_path):
     gone = a_child(lambda: None)
     os.waitpid(gone, 0)
 
-    run = carry_out(stage.order(), Clock(), fork=lambda: gone)
+    run = run_carrier(stage.order(), Clock(), fork=lambda: gone)
 
     assert (None, None, False) == (run.exit, run.spawn_error, run.interrupted)
     assert [False, True] == [stage.has("permit"), stage.has("withdrawn")]

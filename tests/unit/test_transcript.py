@@ -32,9 +32,23 @@ def facts_of(name: str) -> tuple[str, str, str]:
     return origin["msg_id"], first["content"], first["sessionId"]
 
 
-def follow(path: Path, name: str = IDLE, offset: int = 0, **more: Any) -> Follower:
+def follow(path: Path, name: str = IDLE, offset: int = 0) -> Follower:
     """A follower of the recorded delivery *name* in *path*."""
-    return Follower(str(path), offset, *facts_of(name), **more)
+    return follow_as(str(path), offset, *facts_of(name))
+
+
+def follow_as(
+    path: str | None, offset: int, msg_id: str, text: str, session_id: str, **more: Any
+) -> Follower:
+    """A follower of one line."""
+    return Follower(path, offset, {msg_id: text}, session_id, **more)
+
+
+def look(follower: Follower) -> str:
+    """The state of the one line after a look."""
+    follower.look()
+    (state,) = follower.states.values()
+    return state
 
 
 def idle_row(**changes: Any) -> bytes:
@@ -48,11 +62,11 @@ def test_recorded_deliveries_are_enqueued_then_surfaced(tmp_path: Path, name: st
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"")
     follower = follow(path, name)
-    seen = [follower.look()]
+    seen = [look(follower)]
     for line in recorded(name).splitlines(keepends=True):
         with path.open("ab") as file:
             file.write(line)
-        seen.append(follower.look())
+        seen.append(look(follower))
 
     assert [NONE, ENQUEUED] == seen[:2]
     assert seen[-1] == SURFACED
@@ -66,7 +80,7 @@ def test_other_recorded_rows_prove_nothing(tmp_path: Path, name: str) -> None:
     path.write_bytes(recorded(name))
     text = "ZDO-F2-hook-into-bypass"
 
-    assert Follower(str(path), 0, facts_of(IDLE)[0], text, T).look() == NONE
+    assert look(follow_as(str(path), 0, facts_of(IDLE)[0], text, T)) == NONE
 
 
 @pytest.mark.parametrize(
@@ -92,7 +106,9 @@ def test_other_recorded_rows_prove_nothing(tmp_path: Path, name: str) -> None:
 )
 def test_a_row_that_is_not_the_proof_is_none(row: bytes) -> None:
     """Another id, another kind, another type, another session, or not a row at all."""
-    assert judge_row(row, *facts_of(IDLE)) == NONE
+    msg_id, text, session = facts_of(IDLE)
+
+    assert judge_row(row, session) not in ((SURFACED, msg_id), (ENQUEUED, text))
 
 
 def test_a_row_without_a_session_id_is_believed() -> None:
@@ -100,18 +116,21 @@ def test_a_row_without_a_session_id_is_believed() -> None:
     row = json.loads(idle_row())
     del row["sessionId"]
 
-    assert judge_row(json.dumps(row).encode(), *facts_of(IDLE)) == SURFACED
+    assert judge_row(json.dumps(row).encode(), facts_of(IDLE)[2]) == (SURFACED, facts_of(IDLE)[0])
 
 
 @pytest.mark.parametrize(
     "change",
     [{"content": "ZDO-G-hookUPS "}, {"content": None}, {"operation": "remove"}, {"sessionId": P}],
 )
-def test_only_an_enqueue_row_with_the_very_text_counts(change: dict[str, Any]) -> None:
+def test_only_an_enqueue_row_with_the_very_text_counts(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     """A remove row, another text and another session say nothing."""
-    row = recorded_rows(IDLE)[0] | change
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps(recorded_rows(IDLE)[0] | change) + "\n")
 
-    assert judge_row(json.dumps(row).encode(), *facts_of(IDLE)) == NONE
+    assert look(follow(path)) == NONE
 
 
 def test_text_in_the_postboxs_transcript_proves_nothing(tmp_path: Path) -> None:
@@ -120,7 +139,7 @@ def test_text_in_the_postboxs_transcript_proves_nothing(tmp_path: Path) -> None:
     path.write_bytes(recorded(IDLE))
     msg_id, text, _ = facts_of(IDLE)
 
-    assert Follower(str(path), 0, msg_id, text, P).look() == NONE
+    assert look(follow_as(str(path), 0, msg_id, text, P)) == NONE
 
 
 def test_the_same_text_before_the_write_does_not_count(tmp_path: Path) -> None:
@@ -130,9 +149,9 @@ def test_the_same_text_before_the_write_does_not_count(tmp_path: Path) -> None:
     path.write_bytes(enqueue)
     follower = follow(path, offset=len(enqueue))
 
-    assert follower.look() == NONE
+    assert look(follower) == NONE
     path.write_bytes(enqueue * 2)
-    assert follower.look() == ENQUEUED
+    assert look(follower) == ENQUEUED
 
 
 def test_the_rest_of_a_line_begun_before_the_write_is_skipped(tmp_path: Path) -> None:
@@ -140,14 +159,14 @@ def test_the_rest_of_a_line_begun_before_the_write_is_skipped(tmp_path: Path) ->
     path = tmp_path / "t.jsonl"
     row = idle_row()
     path.write_bytes(b"x" * 10 + row + b"\n")
-    assert follow(path, offset=10).look() == NONE
+    assert look(follow(path, offset=10)) == NONE
 
     path.write_bytes(b"x" * 9 + b" " + row + b"\n")
-    assert follow(path, offset=10).look() == NONE
+    assert look(follow(path, offset=10)) == NONE
 
     path.write_bytes(b"x" * 10 + b"\n" + row + b"\n")
-    assert follow(path, offset=10).look() == SURFACED
-    assert follow(path, offset=11).look() == SURFACED
+    assert look(follow(path, offset=10)) == SURFACED
+    assert look(follow(path, offset=11)) == SURFACED
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
@@ -159,11 +178,11 @@ def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
         with path.open("ab") as file:
             file.write(bytes([byte]))
         if byte == ord("}"):
-            assert follower.look() == NONE
+            assert look(follower) == NONE
     with path.open("ab") as file:
         file.write(b"\n")
 
-    assert follower.look() == SURFACED
+    assert look(follower) == SURFACED
 
 
 @pytest.mark.parametrize("nuls", [1, 512, 70_000])
@@ -172,7 +191,7 @@ def test_a_block_of_nuls_hides_no_row(tmp_path: Path, nuls: int) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(b'{"half":' + b"\0" * nuls + idle_row() + b"\0" * nuls + b"\n")
 
-    assert follow(path).look() == SURFACED
+    assert look(follow(path)) == SURFACED
 
 
 def test_a_rewritten_transcript_is_read_again_but_old_text_is_not_believed(tmp_path: Path) -> None:
@@ -181,14 +200,14 @@ def test_a_rewritten_transcript_is_read_again_but_old_text_is_not_believed(tmp_p
     enqueue = recorded(IDLE).splitlines(keepends=True)[0]
     path.write_bytes(b"x" * 5000 + b"\n")
     follower = follow(path, offset=5001)
-    assert follower.look() == NONE
+    assert look(follower) == NONE
 
     path.write_bytes(enqueue)
-    assert follower.look() == NONE
+    assert look(follower) == NONE
     new = tmp_path / "new"
     new.write_bytes(enqueue + b"y" * 9000 + b"\n" + idle_row() + b"\n")
     new.rename(path)
-    assert follower.look() == SURFACED
+    assert look(follower) == SURFACED
 
 
 def test_what_was_seen_stays_seen(tmp_path: Path) -> None:
@@ -196,10 +215,10 @@ def test_what_was_seen_stays_seen(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(recorded(IDLE))
     follower = follow(path)
-    assert follower.look() == SURFACED
+    assert look(follower) == SURFACED
 
     path.unlink()
-    assert follower.look() == SURFACED
+    assert look(follower) == SURFACED
 
 
 def test_a_transcript_that_appears_later_is_found(tmp_path: Path) -> None:
@@ -207,12 +226,12 @@ def test_a_transcript_that_appears_later_is_found(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     found: list[str | None] = [None, str(path)]
     path.write_bytes(recorded(IDLE))
-    follower = Follower(None, 0, *facts_of(IDLE), find=lambda: found.pop(0))
+    follower = follow_as(None, 0, *facts_of(IDLE), find=lambda: found.pop(0))
 
-    assert follower.look() == NONE
-    assert follower.look() == SURFACED
+    assert look(follower) == NONE
+    assert look(follower) == SURFACED
     assert follower.path == str(path)
-    assert Follower(None, 0, *facts_of(IDLE)).look() == NONE
+    assert look(follow_as(None, 0, *facts_of(IDLE))) == NONE
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "absent"])
@@ -224,7 +243,7 @@ def test_what_is_no_plain_file_neither_hangs_nor_raises(tmp_path: Path, kind: st
     if kind == "pipe":
         os.mkfifo(path)
 
-    assert follow(path).look() == NONE
+    assert look(follow(path)) == NONE
 
 
 def test_a_file_that_shrinks_while_it_is_read_ends_the_look(tmp_path: Path) -> None:
@@ -236,9 +255,10 @@ def test_a_file_that_shrinks_while_it_is_read_ends_the_look(tmp_path: Path) -> N
             path.write_bytes(b"")
             super()._swallow(chunk)
 
-    shrunk = Shrunk(str(path), 0, *facts_of(IDLE))
+    msg_id, text, session = facts_of(IDLE)
+    shrunk = Shrunk(str(path), 0, {msg_id: text}, session)
     path.write_bytes(b"x" * 600_000)
-    assert shrunk.look() == NONE
+    assert look(shrunk) == NONE
 
 
 def test_a_line_too_long_is_passed_over(tmp_path: Path) -> None:
@@ -246,7 +266,7 @@ def test_a_line_too_long_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(b"x" * (LONGEST_LINE + 600_000) + b"\n" + idle_row() + b"\n")
 
-    assert follow(path).look() == SURFACED
+    assert look(follow(path)) == SURFACED
 
 
 def test_a_large_transcript_is_followed_in_little_memory(tmp_path: Path) -> None:
@@ -261,7 +281,7 @@ def test_a_large_transcript_is_followed_in_little_memory(tmp_path: Path) -> None
             file.write(row * 500)
         file.write(idle_row() + b"\n")
     tracemalloc.start()
-    state = follow(path).look()
+    state = look(follow(path))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -296,3 +316,119 @@ def test_no_transcript_is_none(tmp_path: Path) -> None:
 def test_a_folder_is_named_as_claude_code_names_it() -> None:
     """Every UTF-16 unit that is no plain letter or digit is a hyphen."""
     assert slug("/home/u/w_busy.ä🦊") == "-home-u-w-busy----"
+
+
+A, B, C = (f"e0000000-0000-4000-8000-00000000000{n}" for n in "abc")
+
+
+def written(path: Path, *rows: dict[str, Any]) -> None:
+    """*rows* are added to *path*."""
+    with path.open("a") as file:
+        file.writelines(json.dumps({"sessionId": T} | row) + "\n" for row in rows)
+
+
+def enqueued(text: str) -> dict[str, Any]:
+    """The row of a line that waits."""
+    return {"type": "queue-operation", "operation": "enqueue", "content": text}
+
+
+def surfaced(msg_id: str) -> dict[str, Any]:
+    """The row of a line in the model's input."""
+    return {"type": "user", "origin": {"kind": "peer", "msg_id": msg_id}}
+
+
+def spoken(**changes: Any) -> dict[str, Any]:
+    """A row of the model's own with *changes*."""
+    return {"type": "assistant", "isSidechain": False, "message": {"model": "m"}} | changes
+
+
+def test_many_lines_are_followed_in_one_reading(tmp_path: Path) -> None:
+    """Each has its own state, and one that is in says nothing of the others."""
+    path = tmp_path / "t.jsonl"
+    follower = Follower(str(path), 0, {A: "a", B: "b", C: "c"}, T)
+    written(path, enqueued("b"), surfaced(A), surfaced("somebody else's"))
+    follower.look()
+    first = dict(follower.states)
+    written(path, surfaced(C), surfaced(B))
+    before = follower.all_surfaced
+    follower.look()
+
+    assert {A: SURFACED, B: ENQUEUED, C: NONE} == first
+    assert (before, follower.all_surfaced) == (False, True)
+
+
+def test_of_lines_with_the_same_text_one_is_enqueued_for_each_row(tmp_path: Path) -> None:
+    """The earlier one first: the later one is what a session drops as a duplicate."""
+    path = tmp_path / "t.jsonl"
+    follower = Follower(str(path), 0, {A: "same", B: "same", C: "c"}, T)
+    written(path, enqueued("same"))
+    follower.look()
+    first = dict(follower.states)
+    written(path, enqueued("same"), enqueued("same"))
+    follower.look()
+
+    assert {A: ENQUEUED, B: NONE, C: NONE} == first
+    assert {A: ENQUEUED, B: ENQUEUED, C: NONE} == follower.states
+
+
+@pytest.mark.parametrize(
+    ("rows", "turn"),
+    [
+        ((surfaced(A), spoken()), True),
+        ((enqueued("a"), spoken()), True),
+        ((surfaced(A), {"type": "user"}, spoken(), {"type": "user"}), True),
+        ((spoken(), surfaced(A)), False),
+        ((surfaced(A), spoken(), surfaced(B)), False),
+        ((surfaced(A), spoken(), surfaced(B), spoken()), True),
+        ((surfaced(A), spoken(), enqueued("somebody else's")), True),
+        ((surfaced(A), spoken(isSidechain=True)), False),
+        ((surfaced(A), spoken(message={"model": "<synthetic>"})), False),
+        ((surfaced(A), spoken(isApiErrorMessage=True)), False),
+        ((surfaced(A), spoken(message="odd")), True),
+        ((surfaced(A), spoken(sessionId=P)), False),
+        ((surfaced(A), {"type": "user", "message": "assistant"}), False),
+        ((spoken(), spoken(note="enqueue")), False),
+        ((spoken(),), False),
+        ((), False),
+    ],
+)
+def test_a_turn_after_the_lines_is_seen(
+    tmp_path: Path, rows: tuple[dict[str, Any], ...], turn: bool
+) -> None:
+    """The model itself spoke behind the last row about one of them; all at once or row by row."""
+    path, slow = tmp_path / "t.jsonl", tmp_path / "slow.jsonl"
+    written(path, *rows)
+    at_once = Follower(str(path), 0, {A: "a", B: "b"}, T)
+    stepwise = Follower(str(slow), 0, {A: "a", B: "b"}, T)
+    at_once.look()
+    for row in rows:
+        written(slow, row)
+        stepwise.look()
+
+    assert (turn, turn) == (at_once.turn_after, stepwise.turn_after)
+
+
+def test_nothing_more_is_read_when_all_is_known(tmp_path: Path) -> None:
+    """Every line in, and a turn behind them."""
+    path = tmp_path / "t.jsonl"
+    written(path, surfaced(A), spoken())
+    follower = Follower(str(path), 0, {A: "a"}, T)
+    follower.look()
+    path.unlink()
+    path.mkdir()
+    follower.look()
+
+    assert (True, True) == (follower.all_surfaced, follower.turn_after)
+
+
+def test_a_look_ends_where_all_is_known(tmp_path: Path) -> None:
+    """What follows in a large file is not read."""
+    path = tmp_path / "t.jsonl"
+    written(path, surfaced(A), spoken())
+    with path.open("ab") as file:
+        file.write(b"x" * 600_000 + b"\n")
+    written(path, surfaced(A))
+    follower = Follower(str(path), 0, {A: "a"}, T)
+    follower.look()
+
+    assert follower.turn_after

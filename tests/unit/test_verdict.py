@@ -10,7 +10,7 @@ from dispatch.verdict import DONE, FAILED, NONE, OPEN, QUEUE, SCALE, TABLE
 USAGE = Path(__file__).parents[2] / "USAGE.md"
 
 INTERFACE_ROWS = {
-    0: {"delivered-start", "surfaced", "dry-run"},
+    0: {"delivered-start", "surfaced", "queued", "dry-run"},
     2: {"carrier-misbound", "carrier-unbound", "carrier-live", "nested-kiss"},
     3: {
         "unknown",
@@ -85,6 +85,7 @@ def test_only_provably_untouched_outcomes_may_be_repeated():
     repeatable = {row.name for row in TABLE.values() if row.fate == QUEUE}
 
     assert repeatable == {
+        "queued",
         "target-not-running",
         "carrier-spawn",
         "carrier-busy",

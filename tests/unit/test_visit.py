@@ -1,24 +1,37 @@
-"""One visit: the row found afresh, the door left alone for the right reason, the receipt made."""
+"""Visits: rows found afresh, doors left alone for the right reason, every line's receipt."""
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from carrier.door import Answer, Door, InboxDoor
+import carrier.visit
+from carrier.calls import Answer
+from carrier.door import Door, InboxDoor
 from carrier.envelope import Envelope
 from carrier.proof import Notice, Receipt
-from carrier.visit import StayAway, find_row, visit
+from carrier.transcript import SURFACED
+from carrier.visit import Line, StayAway, Tour, find_row
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.rows import Row
 from tests.fakes.door import REASONS, FakeDoor
-from tests.fakes.envelopes import P, T, a_receipt, an_envelope
+from tests.fakes.envelopes import MSG, P, T, a_receipt, an_envelope
 
 AT = "2026-11-30T14:24:04.751Z"
+T2 = "388e03f6-0000-4000-8000-000000000002"
+WROTE = Answer(wrote=True, eof=True, reply="/r")
+
+
+class Fixed(Clock):
+    """A clock that stands at AT."""
+
+    def now(self) -> float:
+        """Always the same."""
+        return 1_796_048_644.751
 
 
 class PaperDoor(Door):
@@ -26,20 +39,25 @@ class PaperDoor(Door):
 
     name = "paper"
 
-    def __init__(self, answer: Answer | None = None, act: Callable[[], object] = bool):
-        self.answer = answer or Answer(wrote=True, eof=True, reply="/r")
-        self.act = act
-        self.visits: list[tuple[int, str | None, str]] = []
+    def __init__(self, answer: Answer = WROTE, act: Callable[[], object] = bool):
+        self.answer, self.act = answer, act
+        self.visits: list[tuple[int, str | None, list[str]]] = []
         self.seen: list[bool] = []
+        self.lines: list[str] = []
 
-    def write(
-        self, row: Row, token: str | None, envelope: Envelope, surfaced: Callable[[], bool]
-    ) -> Answer:
+    def speak(self, row: Row, token: str | None, envelopes: Sequence[Envelope]) -> Answer | None:
         """Remember the visit."""
-        self.visits.append((row.pid, token, envelope.line))
+        self.visits.append((row.pid, token, [each.line for each in envelopes]))
         self.act()
-        self.seen.append(surfaced())
-        return self.answer
+        if not self.answer.wrote:
+            return self.answer
+        self.lines += [each.msg_id for each in envelopes]
+        return None
+
+    def listen(self, look: Callable[[], Mapping[str, str]]) -> dict[str, Answer]:
+        """The same answer for every line."""
+        self.seen += [state == SURFACED for state in look().values()]
+        return dict.fromkeys(self.lines, self.answer)
 
 
 @pytest.fixture
@@ -56,7 +74,23 @@ def envelope_for(door: FakeDoor, **changes: Any) -> Envelope:
 
 def visited(door: FakeDoor, paper: Door, **changes: Any) -> Receipt:
     """The receipt of one visit."""
-    return visit(envelope_for(door, **changes), Processes(), paper, AT)
+    return toured(paper, envelope_for(door, **changes))[0]
+
+
+def toured(
+    door: Door, *envelopes: Envelope, processes: Processes | None = None
+) -> tuple[Receipt, ...]:
+    """The receipts of one run, each session visited once, in the order of *envelopes*."""
+    tour = Tour(door, processes or Processes(), Fixed())
+    lines = [Line(f"/folder/{number}", each) for number, each in enumerate(envelopes)]
+    tour.sessions = tuple(dict.fromkeys(each.session_id for each in envelopes))
+    for line in lines:
+        tour.expect(line)
+    for session in tour.sessions:
+        tour.call_on([line for line in lines if line.envelope.session_id == session])
+    tour.listen()
+    assert tour.trouble is None
+    return tuple(tour.known[line.folder] for line in lines)
 
 
 def inbox() -> InboxDoor:
@@ -86,7 +120,7 @@ def test_the_door_gets_the_row_and_its_token(target: FakeDoor) -> None:
 
     receipt = visited(target, paper)
 
-    assert [(target.pid, target.token, "one line of text")] == paper.visits
+    assert [(target.pid, target.token, ["one line of text"])] == paper.visits
     assert (receipt.door, receipt.reply, receipt.surfaced) == ("paper", "/r", False)
 
 
@@ -257,7 +291,7 @@ def test_any_trouble_before_the_door_leaves_it_untouched(
 
     paper = PaperDoor()
 
-    receipt = visit(envelope_for(target), Broken(), paper, AT)
+    (receipt,) = toured(paper, envelope_for(target), processes=Broken())
 
     assert (receipt.wrote, receipt.found) == (False, "wrapper-trouble")
     assert receipt.detail == told
@@ -270,8 +304,14 @@ def test_trouble_at_the_door_makes_no_receipt(target: FakeDoor) -> None:
     def broken() -> None:
         raise RuntimeError
 
-    with pytest.raises(RuntimeError):
-        visited(target, PaperDoor(act=broken))
+    tour = Tour(PaperDoor(act=broken), Processes(), Clock())
+    line = Line("/folder", envelope_for(target))
+    tour.expect(line)
+    tour.call_on([line])
+    tour.listen()
+
+    assert isinstance(tour.trouble, RuntimeError)
+    assert {} == tour.known
 
 
 def test_trouble_after_the_write_does_not_hide_it(target: FakeDoor) -> None:
@@ -284,8 +324,203 @@ def test_trouble_after_the_write_does_not_hide_it(target: FakeDoor) -> None:
                 raise OSError(24, "too many open files")
             return super().start_token(pid)
 
-    receipt = visit(
-        envelope_for(target), Starving(), PaperDoor(act=lambda: written.append(True)), AT
-    )
+    paper = PaperDoor(act=lambda: written.append(True))
+    (receipt,) = toured(paper, envelope_for(target), processes=Starving())
 
     assert (receipt.wrote, receipt.eof, receipt.moved_to) == (True, True, None)
+
+
+def lines_for(door: FakeDoor, *texts: str) -> list[Envelope]:
+    """An envelope for each of *texts*."""
+    own = int(door.session_id[-1])
+    where = {"session_id": door.session_id, "nonce": f"n{own}"}
+    return [
+        envelope_for(door, line=text, msg_id=f"{MSG[:-4]}{own}{n:03}", **where)
+        for n, text in enumerate(texts)
+    ]
+
+
+@pytest.fixture
+def second(target: FakeDoor) -> Iterator[FakeDoor]:
+    """Another running session."""
+    with FakeDoor(target.config, session_id=T2) as door:
+        yield door
+
+
+def test_every_line_of_every_session_has_its_receipt(target: FakeDoor, second: FakeDoor) -> None:
+    """Two sessions through the real door: each line's own ids, its own row, its own proof."""
+    lines = [*lines_for(target, "a", "b"), *lines_for(second, "a", "c", "d")]
+
+    receipts = toured(inbox(), *lines)
+
+    assert [line.msg_id for line in lines] == [each.msg_id for each in receipts]
+    assert [target.pid] * 2 + [second.pid] * 3 == [each.pid for each in receipts]
+    assert [target.transcript] * 2 + [second.transcript] * 3 == [e.transcript for e in receipts]
+    assert [(True, True, True)] * 5 == [(e.wrote, e.eof, e.surfaced) for e in receipts]
+    assert (["a", "b"], ["a", "c", "d"]) == (target.lines(), second.lines())
+
+
+def test_the_registry_is_read_once_for_all_sessions(
+    target: FakeDoor, second: FakeDoor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One scan, and afterwards a session's own row alone, right before its door."""
+    asked: list[str] = []
+    for name in ("rows_with", "read_rows", "row_of"):
+        plain = getattr(carrier.visit, name)
+
+        def noting(*given: Any, name: str = name, plain: Any = plain) -> Any:
+            asked.append(name)
+            return plain(*given)
+
+        monkeypatch.setattr(carrier.visit, name, noting)
+    moved = ["row_of"] * 2  # afterwards, for lines that have not surfaced
+
+    toured(PaperDoor(), *lines_for(target, "a", "b"), *lines_for(second, "a"))
+
+    assert ["rows_with", "row_of", *moved] == asked
+
+
+def test_a_target_that_dies_between_two_visits_is_not_running(
+    target: FakeDoor, second: FakeDoor
+) -> None:
+    """The scan had seen it; its own row is asked again, and only its lines are concerned."""
+    paper = PaperDoor(act=second.kill)
+
+    first, *rest = toured(paper, *lines_for(target, "a"), *lines_for(second, "a", "b"))
+
+    assert (True, None) == (first.wrote, first.found)
+    assert [(False, "target-not-running", T2)] * 2 == [
+        (each.wrote, each.found, each.session_id) for each in rest
+    ]
+    assert "no-process" in (rest[0].detail or "")
+    assert "an earlier line of this run did not get in" == rest[1].detail
+
+
+def test_a_target_that_is_cleared_between_two_visits_is_a_mismatch(
+    target: FakeDoor, second: FakeDoor
+) -> None:
+    """Its process runs on under another id."""
+    paper = PaperDoor(act=lambda: second.change(session_id=P))
+
+    _, *rest = toured(paper, *lines_for(target, "a"), *lines_for(second, "a", "b"))
+
+    assert [("door-mismatch", P, second.pid)] * 2 == [
+        (each.found, each.session_id, each.pid) for each in rest
+    ]
+    assert [target.pid] == [pid for pid, *_ in paper.visits]
+
+
+def test_a_target_that_the_scan_did_not_find_is_looked_for_again(
+    target: FakeDoor, second: FakeDoor
+) -> None:
+    """Registered meanwhile: written."""
+    second.change(registered=False)
+    paper = PaperDoor(act=lambda: second.change(registered=True))
+
+    receipts = toured(paper, *lines_for(target, "a"), *lines_for(second, "a"))
+
+    assert [(True, target.pid), (True, second.pid)] == [(e.wrote, e.pid) for e in receipts]
+
+
+def test_a_door_that_says_no_says_it_for_all_its_lines(target: FakeDoor, second: FakeDoor) -> None:
+    """The first line has the reason, the later ones that they came behind it."""
+    no = Answer(wrote=False, eof=False, found="door-mismatch", detail="why")
+
+    receipts = toured(PaperDoor(no), *lines_for(target, "a", "b"), *lines_for(second, "a"))
+
+    behind = "an earlier line of this run did not get in"
+    assert [("door-mismatch", "why"), ("door-mismatch", behind), ("door-mismatch", "why")] == [
+        (each.found, each.detail) for each in receipts
+    ]
+    assert [target.pid, target.pid, second.pid] == [each.pid for each in receipts]
+
+
+def test_lines_behind_the_one_that_was_not_written_say_so(target: FakeDoor) -> None:
+    """A door that took a part: written ones as they are, then the reason, then the order."""
+    lines = lines_for(target, "a", "b", "c", "d")
+    closed = Answer(wrote=False, eof=False, found="target-not-running", detail="closed")
+    half = Answer(wrote=True, eof=False, detail="the door did not read to the end", reply="/r")
+
+    class HalfDoor(PaperDoor):
+        def listen(self, look: Callable[[], Mapping[str, str]]) -> dict[str, Answer]:
+            return dict(zip(super().listen(look), (half, half, closed, closed), strict=True))
+
+    receipts = toured(HalfDoor(), *lines)
+
+    assert [
+        (True, None, half.detail),
+        (True, None, half.detail),
+        (False, "target-not-running", "closed"),
+        (False, "target-not-running", "an earlier line of this run did not get in"),
+    ] == [(each.wrote, each.found, each.detail) for each in receipts]
+
+
+def test_a_line_that_was_not_written_has_not_moved(target: FakeDoor) -> None:
+    """Only for a written line it matters who took over the process."""
+    lines = lines_for(target, "a", "b")
+    closed = Answer(wrote=False, eof=False, found="target-not-running", detail="closed")
+
+    class ClearedDoor(PaperDoor):
+        def listen(self, look: Callable[[], Mapping[str, str]]) -> dict[str, Answer]:
+            target.change(session_id=P)
+            return dict(zip(super().listen(look), (WROTE, closed), strict=True))
+
+    receipts = toured(ClearedDoor(), *lines)
+
+    assert [(True, P), (False, None)] == [(each.wrote, each.moved_to) for each in receipts]
+
+
+def test_a_door_in_trouble_takes_nothing_from_the_others(
+    target: FakeDoor, second: FakeDoor
+) -> None:
+    """No receipt for its own lines, all of them for the others."""
+    tour = Tour(HalfBroken(target.pid), Processes(), Clock())
+    lines = [Line(each.msg_id, each) for each in (*lines_for(target, "a"), *lines_for(second, "b"))]
+    tour.sessions = (T, T2)
+    for line in lines:
+        tour.expect(line)
+        tour.call_on([line])
+    tour.listen()
+
+    assert isinstance(tour.trouble, RuntimeError)
+    assert [(lines[1].folder, True)] == [(k, receipt.wrote) for k, receipt in tour.known.items()]
+
+
+class HalfBroken(PaperDoor):
+    """A door that breaks at the session of one *pid*."""
+
+    def __init__(self, pid: int):
+        super().__init__()
+        self.pid = pid
+
+    def speak(self, row: Row, token: str | None, envelopes: Sequence[Envelope]) -> Answer | None:
+        """Break, or remember."""
+        if row.pid == self.pid:
+            raise RuntimeError
+        return super().speak(row, token, envelopes)
+
+
+def test_what_is_known_is_true_at_every_moment(target: FakeDoor) -> None:
+    """Untouched until the door, in nobody's hand at it, settled afterwards."""
+    line = Line("/folder", envelope_for(target))
+    moments = []
+    tour: Tour
+
+    class Noting(PaperDoor):
+        def speak(self, *given: Any) -> Answer | None:
+            moments.append(dict(tour.known))
+            return super().speak(*given)
+
+        def listen(self, look: Callable[[], Mapping[str, str]]) -> dict[str, Answer]:
+            moments.append(dict(tour.known))
+            return super().listen(look)
+
+    tour = Tour(Noting(), Processes(), Clock())
+    tour.expect(line)
+    before = tour.known["/folder"]
+    tour.call_on([line])
+    tour.listen()
+
+    assert (False, "wrapper-trouble") == (before.wrote, before.found)
+    assert [{}, {}] == moments
+    assert tour.known["/folder"].wrote

@@ -377,7 +377,7 @@ def test_its_alarm_ends_in_a_decision(rig: Rig) -> None:
     """When even that hangs, the alarm cuts in, the prompt stays blocked, no receipt lies."""
     folder = rig.attempt(wrapper_s=0.2)
     program = (
-        f"import time, carrier.door as d\nd.InboxDoor.write = lambda *_: time.sleep(30)\n{RUN}"
+        f"import time, carrier.door as d\nd.InboxDoor.speak = lambda *_: time.sleep(30)\n{RUN}"
     )
 
     assert said(rig.run(folder, program=program)) == "zdo wrapper-trouble OutOfTime"
@@ -533,8 +533,11 @@ def test_the_wrapper_limits_itself_by_the_envelope(rig: Rig) -> None:
     deadlines: list[float] = []
 
     class NoDoor(Door):
-        def write(self, *_: object) -> Any:
+        def speak(self, *_: object) -> Any:
             raise InterruptedError
+
+        def listen(self, *_: object) -> Any:
+            return {}
 
     def door(deadline: float) -> Door:
         deadlines.append(deadline)

@@ -1,0 +1,108 @@
+"""The ear that stays behind a held line, until its target has answered or ended.
+
+A target tells what became of a held line to the process that wrote it and to no
+other, and no transcript shows it (docs/decisions/0009).  So that process grows quiet
+and stays: without the lease, with no descriptor but its sockets, and with an end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+
+from carrier.late import leave_late
+from carrier.notices import SETTLED
+from registry.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from carrier.notices import Ear
+    from carrier.proof import Receipt
+    from registry.clock import Clock
+    from registry.processes import Processes
+
+STAY_S = 660.0  # an owner's dialog stays open for ten minutes at most, or for ever
+_LOOK_S = 1.0  # between two looks whether the target and the folders are still there
+
+
+class Held(Record):
+    """One line that its target holds."""
+
+    folder: str
+    msg_id: str
+    pid: int  # the target's process: what it holds dies with it
+
+
+def held_in(known: Mapping[str, Receipt]) -> tuple[Held, ...]:
+    """The lines that were held when their receipts were made, and had no answer yet."""
+    held = []
+    for folder, receipt in known.items():
+        said = {notice.status for notice in receipt.notices}
+        if "held" in said and said.isdisjoint(SETTLED) and receipt.pid is not None:
+            held.append(Held(folder, receipt.msg_id, receipt.pid))
+    return tuple(held)
+
+
+def withdraw_from_the_run(keep: Iterable[int]) -> None:
+    """The calling process has no terminal, no session and no descriptor of the run, but *keep*.
+
+    The lease too is let go: a carrier's child may hold a copy.
+    """
+    from carrier.keeper import open_numbers
+
+    os.setsid()
+    kept = frozenset(keep)
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(null, number)
+    for number in open_numbers("/dev/fd"):
+        if number > 2 and number not in kept:  # noqa: PLR2004 - stdin, stdout, stderr
+            os.closerange(number, number + 1)
+
+
+def stay(held: Sequence[Held], ears: Sequence[Ear], clock: Clock, processes: Processes) -> None:
+    """What the targets say of *held* is in each line's folder, as far as they say it in time.
+
+    Killed in the middle, what was heard stands, and the reply sockets stay behind.
+    """
+    waiting = {line.msg_id: line for line in held}
+    until = clock.monotonic() + STAY_S
+    try:
+        while waiting and clock.monotonic() < until:
+            _wait(ears)
+            for msg_id, line in list(waiting.items()):
+                if _is_answered(line, ears) or _is_pointless(line, processes):
+                    del waiting[msg_id]
+    finally:
+        for ear in ears:
+            ear.close()
+
+
+def _wait(ears: Sequence[Ear]) -> None:
+    poll = select.poll()
+    for ear in ears:
+        for fd in ear.waiting():
+            poll.register(fd, select.POLLIN)
+    poll.poll(_LOOK_S * 1000)
+    for ear in ears:
+        ear.hear()
+
+
+def _is_answered(line: Held, ears: Sequence[Ear]) -> bool:
+    """Whether the target has said its last word on *line*, which is on disk then."""
+    said = tuple(notice for ear in ears for notice in ear.notices.get(line.msg_id, ()))
+    if SETTLED.isdisjoint(notice.status for notice in said):
+        return False
+    # On a full disk, or when the folder went, a later look knows less, and says so.
+    with contextlib.suppress(OSError):
+        leave_late(line.folder, said)
+    return True
+
+
+def _is_pointless(line: Held, processes: Processes) -> bool:
+    """Whether nobody can answer any more, or nobody wants to know."""
+    gone = processes.start_token(line.pid) is None
+    return gone or not os.path.lexists(line.folder)

@@ -1,0 +1,144 @@
+"""The commands around the queue: spool list, requeue, drop; verify --open; fsck; unit cron."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+
+from carrier.run import find_binary
+from dispatch import keep, kept, render, shelf, units
+from dispatch.cli.commands import fail, this_house
+from dispatch.cli.speech import complain, speak
+from dispatch.errors import DispatchError
+from dispatch.judge import class_of_error
+from dispatch.result import Result, as_json
+from dispatch.story import story_of
+from dispatch.verdict import OPEN, TABLE
+from dispatch.verify import look_again
+from registry.errors import RegistryError
+from registry.record import fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from dispatch.database import Database
+    from dispatch.house import House
+
+_REFUSALS = (RegistryError, DispatchError)
+
+
+def listing(*, target: str | None, dead: bool, as_object: bool) -> int:
+    """`zdo spool list`: every kept line and what holds it."""
+
+    def ask(database: Database) -> int:
+        lines = shelf.listing(database, target, dead=dead)
+        if as_object:
+            return speak([json.dumps({"v": 1, "command": "spool", "lines": lines})])
+        return speak(render.spool_lines(lines))
+
+    return _with_database("spool", ask, as_object=as_object)
+
+
+def requeue(delivery: str, *, looked: bool, as_object: bool) -> int:
+    """`zdo spool requeue`: the relay may try the line again."""
+
+    def ask(database: Database) -> int:
+        result = shelf.requeue(database, this_house(), delivery, looked=looked)
+        return _say_line(database, result, "queued again", as_object=as_object)
+
+    return _with_database("spool", ask, as_object=as_object)
+
+
+def drop(delivery: str, *, as_object: bool) -> int:
+    """`zdo spool drop`: the line is given up."""
+
+    def ask(database: Database) -> int:
+        result = shelf.drop(database, this_house(), delivery)
+        return _say_line(database, result, "given up", as_object=as_object)
+
+    return _with_database("spool", ask, as_object=as_object)
+
+
+def verify_open(*, as_object: bool) -> int:
+    """`zdo verify --open`: every delivery that is not over, asked for again."""
+
+    def ask(database: Database) -> int:
+        with database.reading() as link:
+            keys = kept.open_ones(link)
+        house = this_house()
+        results = [_found(database, key, house) for key in keys]
+        if as_object:
+            shown = [as_json(result) for result in results]
+            lost = speak([json.dumps({"v": 1, "command": "verify", "results": shown})])
+        else:
+            lost = speak([render.open_line(result) for result in results])
+        still = any(result.verdict.fate == OPEN for result in results)
+        return (TABLE["unknown"].exit if still else 0) or lost
+
+    return _with_database("verify", ask, as_object=as_object)
+
+
+def _found(database: Database, key: str, house: House) -> Result:
+    """What a later look at *key* finds; what cannot be looked at keeps none of the others."""
+    try:
+        return look_again(database, story_of(database, key), house)
+    except _REFUSALS as error:
+        verdict = TABLE["unknown"]  # it is still open, whatever is wrong with its story
+        return Result(command="verify", verdict=verdict, delivery_id=key, reason=str(error))
+
+
+def fsck(*, as_object: bool) -> int:
+    """`zdo fsck`: 0 when the spool is whole, 73 when it was damaged, and is a new one now."""
+    from dispatch.fsck import check
+
+    try:
+        found = check(this_house())
+    except _REFUSALS as error:
+        return fail("fsck", class_of_error(error), str(error), as_object=as_object)
+    name = reason = None
+    if found.saved is not None:
+        name = "spool-unwritable"
+        reason = f"{found.path} was damaged; it is kept as {found.saved.moved_to}"
+        complain(
+            render.failure_line(name, reason, "what was saved and is in doubt: zdo spool list")
+        )
+    status = 0 if name is None else TABLE[name].exit
+    saved = None if found.saved is None else fields(found.saved)
+    whole = {"v": 1, "command": "fsck", "class": name, "exit": status, "reason": reason}
+    whole |= fields(found) | {"saved": saved}
+    lines = [json.dumps(whole)] if as_object else render.fsck_lines(found)
+    lost = speak(lines, quietly=status != 0)
+    return status or lost
+
+
+def unit_cron() -> int:
+    """`zdo unit cron`: the line for a crontab."""
+    house = this_house()
+    try:
+        claude = find_binary(house.config().claude_bin, house.env.get("PATH", os.defpath))
+    except _REFUSALS as error:
+        return fail("unit", class_of_error(error), str(error), as_object=False)
+    program = units.program_of(sys.argv[0], house.python)
+    return speak([units.cron_line(program, house.env, claude)])
+
+
+def _with_database(command: str, ask: Callable[[Database], int], *, as_object: bool) -> int:
+    try:
+        with contextlib.closing(keep.open_database(this_house())) as database:
+            return ask(database)
+    except _REFUSALS as error:
+        return fail(command, class_of_error(error), str(error), as_object=as_object)
+
+
+def _say_line(database: Database, result: Result, done: str, *, as_object: bool) -> int:
+    if not as_object:
+        return speak([render.clean(f"{done}: {result.delivery_id} to {result.target.id}")])
+    with database.reading() as link:
+        line = kept.find(link, str(result.delivery_id))
+        shown: dict[str, Any] | None = None if line is None else shelf.shown(link, line, {})
+    whole = {"v": 1, "command": "spool", "class": None, "exit": 0, "line": shown}
+    return speak([json.dumps(whole)])

@@ -1,0 +1,198 @@
+"""Which kept lines may go now: in strict order per session, none waiting for another's.
+
+The first line of a session that is not delivered holds back those behind it, whatever
+the reason.  It looks and claims nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+from carrier.errors import CarrierError
+from dispatch import kept, pace
+from dispatch.aim import OPEN_STATUSES, gate, take_aim
+from dispatch.errors import DispatchError
+from dispatch.judge import class_of_error
+from dispatch.result import LineFacts, Result, TargetFacts
+from dispatch.schedule import Schedule, is_due
+from dispatch.telling import Telling
+from dispatch.verdict import TABLE
+from registry.errors import AddressUnknown, RegistryError
+from registry.record import Record, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from sqlite3 import Connection
+
+    from dispatch.aim import Aim
+    from dispatch.kept import Kept
+    from registry.rows import Listing
+    from registry.targets import Config
+
+SCHEDULE = Schedule()
+
+_WITH_WORK = """
+WITH RECURSIVE work(target) AS (
+  SELECT min(target) FROM line WHERE state < 20 AND station = ''
+  UNION ALL
+  SELECT (SELECT min(target) FROM line
+          WHERE state < 20 AND station = '' AND target > work.target)
+  FROM work WHERE work.target IS NOT NULL)
+SELECT target FROM work WHERE target IS NOT NULL
+"""
+
+
+class Ready(Record):
+    """One line that may go now: to whom, and what is known of it so far."""
+
+    line: Kept
+    aim: Aim
+    result: Result
+
+
+class Halt(Record):
+    """Why a session's next line cannot go now, and when it may, where that is known."""
+
+    line: Kept
+    result: Result  # with the class that a kiss would have been refused with
+    due_at: float | None = None  # None: when its target changes
+
+
+class Plan(Record):
+    """What a pass may do now."""
+
+    ready: tuple[Ready, ...]
+    halts: tuple[Halt, ...]
+
+
+def plan(link: Connection, config: Config, listing: Listing, now: float) -> Plan:
+    """The lines that may go *now* by the rows of *listing*, and what holds the others."""
+    ready: list[Ready] = []
+    halts: list[Halt] = []
+    for queue in _queues(link, config, listing, halts):
+        for found in _prefix(link, queue, now):
+            if isinstance(found, Ready):
+                ready.append(found)
+            else:
+                halts.append(found)
+    ready.sort(key=lambda each: each.line.id)
+    return Plan(tuple(ready), tuple(halts))
+
+
+def targets_with_work(link: Connection) -> tuple[str, ...]:
+    """Every address that has a line which is not over, in one probe of the index each."""
+    return tuple(row[0] for row in link.execute(_WITH_WORK))
+
+
+def first_lines(link: Connection, target: str, limit: int = pace.BURST + 1) -> tuple[Kept, ...]:
+    """The first lines of *target* that are not at their door yet, oldest first."""
+    return kept.select(
+        link,
+        "WHERE state < 20 AND station = '' AND target = ? AND state <> ? ORDER BY id LIMIT ?",
+        (target, kept.SENT, limit),
+    )
+
+
+def start_of(line: Kept, command: str) -> Result:
+    """What is known of *line* before anything is tried."""
+    return Result(
+        command=command,
+        verdict=TABLE["unknown"],
+        delivery_id=line.key,
+        key=line.given_key or line.key,
+        sender=line.sender,
+        target=TargetFacts(id=line.target),
+        line=LineFacts(bytes=len(line.body), sha256=line.digest.hex()),
+    )
+
+
+def _queues(
+    link: Connection, config: Config, listing: Listing, halts: list[Halt]
+) -> Iterator[list[Ready]]:
+    """The next lines of each session, by whatever addresses they were queued, in order of arrival.
+
+    A line whose address cannot be aimed at now becomes a halt, and holds back what came
+    later for its session by another address.
+    """
+    sessions: dict[str, list[Ready]] = {}
+    held: dict[str | None, int] = {}
+    for target in targets_with_work(link):
+        lines = first_lines(link, target)
+        if not lines:
+            continue
+        aimed = _aim_at(lines[0], config, listing)
+        if isinstance(aimed, Halt):
+            halts.append(aimed)
+            session = aimed.result.target.session_id
+            held[session] = min(held.get(session, aimed.line.id), aimed.line.id)
+            continue
+        queue = sessions.setdefault(aimed.aim.binding.target_session, [])
+        told = aimed.result
+        queue += [
+            Ready(
+                line,
+                aimed.aim,
+                replace(start_of(line, "relay"), target=told.target, carrier=told.carrier),
+            )
+            for line in lines
+        ]
+    for session, queue in sessions.items():
+        first = held.get(session, math.inf)
+        if before := [each for each in queue if each.line.id < first]:
+            yield sorted(before, key=lambda each: each.line.id)
+
+
+def _aim_at(line: Kept, config: Config, listing: Listing) -> Ready | Halt:
+    telling = Telling(start_of(line, "relay"))
+    try:
+        aim = take_aim(line.target, config, listing, telling)
+        if aim.target.route == "name" and not line.target.startswith("name:"):
+            # Its configured target is gone; a session that happens to have the name is another.
+            telling.result = start_of(line, "relay")
+            raise AddressUnknown(line.target)
+        gate(aim, if_idle=bool(line.idle))
+    except (RegistryError, CarrierError, DispatchError) as error:
+        name = class_of_error(error)
+        return Halt(line, telling.add(verdict=TABLE[name], reason=str(error)))
+    return Ready(line, aim, telling.result)
+
+
+def _prefix(link: Connection, queue: list[Ready], now: float) -> Iterator[Ready | Halt]:
+    """The lines of one session's *queue* that may go now; what stops the rest comes last."""
+    session = queue[0].aim.binding.target_session
+    room = pace.room(link, session, now)
+    said: set[bytes] = set()
+    for each in queue:
+        halt = _halt(link, each, now)
+        if halt is None and each.aim.binding != queue[0].aim.binding:
+            halt = Halt(each.line, each.result, now)  # another postbox: in the next round
+        if halt is None and len(said) >= room:
+            halt = Halt(each.line, each.result, pace.room_again_at(link, session, now))
+        if halt is None and each.line.digest in said:
+            halt = Halt(each.line, each.result, now + pace.SAME_TEXT_S)
+        if halt is not None:
+            yield halt
+            return
+        said.add(each.line.digest)
+        yield each
+
+
+def _halt(link: Connection, each: Ready, now: float) -> Halt | None:
+    """What stops this very line now, or None."""
+    line, session = each.line, each.aim.binding.target_session
+    if line.state != kept.QUEUED:
+        return Halt(line, each.result)
+    # A target that appears is served at once, whatever its back-off says.
+    if line.status != kept.WAITING and not is_due(line.due_at, now, SCHEDULE.longest_s):
+        return Halt(line, each.result, line.due_at)
+    if line.idle and each.aim.row.status != OPEN_STATUSES[0]:
+        return Halt(line, each.result)
+    clear_at = pace.said_until(link, session, line.digest, now)
+    return None if clear_at <= now else Halt(line, each.result, clear_at)
+
+
+def due_next(halts: Iterable[Halt]) -> float | None:
+    """The first moment at which one of *halts* is over by time alone."""
+    moments = [halt.due_at for halt in halts if halt.due_at is not None]
+    return min(moments, default=None)

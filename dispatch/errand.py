@@ -1,0 +1,57 @@
+"""What a kiss was asked for, and one kiss under way."""
+
+from __future__ import annotations
+
+from dispatch.spool import Draft
+from registry.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dispatch.house import House
+    from dispatch.telling import Telling
+
+LOCK_TIMEOUT_S = 60.0
+WAIT_S = 30.0
+
+
+class Order(Record):
+    """What the caller asks for; *take_line* reads the line or raises LineInvalid."""
+
+    address: str
+    take_line: Callable[[], bytes]
+    sender: str
+    key: str | None = None
+    dry_run: bool = False
+    until_surfaced: bool = False
+    wait_s: float = WAIT_S
+    if_idle: bool = False
+    queue: bool = False  # keep it for the relay, start nothing
+    or_queue: bool = False  # keep it for the relay where trying again is safe
+    lock_timeout_s: float = LOCK_TIMEOUT_S
+
+
+class Errand(Record):
+    """One kiss under way: the order, where it happens, and what is known of it."""
+
+    order: Order
+    house: House
+    telling: Telling
+    owner: str  # the claim token of this process
+
+
+def draft_of(errand: Errand) -> Draft:
+    """The line of *errand* as it asks to be kept, by what is known of its target now."""
+    order, result = errand.order, errand.telling.result
+    return Draft(
+        key=str(result.delivery_id),
+        digest=bytes.fromhex(str(result.line.sha256)),
+        body=errand.telling.line,
+        target=result.target.id or order.address,
+        owner=errand.owner,
+        postbox=result.carrier.session_id or "",
+        sender=order.sender,
+        given_key=order.key or "",
+        idle=int(order.if_idle),
+    )

@@ -1,0 +1,70 @@
+"""Keeping a line for the relay: which addresses may wait, and after which refusals."""
+
+from __future__ import annotations
+
+import contextlib
+
+from carrier.binding import postbox_for
+from dispatch import keep
+from dispatch.aim import take_aim
+from dispatch.errand import draft_of
+from dispatch.errors import TargetNotRunning
+from dispatch.result import CarrierFacts
+from dispatch.story import present_verdict
+from dispatch.verdict import TABLE
+from registry.errors import AddressUnknown
+from registry.record import replace
+from registry.rows import read_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dispatch.errand import Errand
+    from dispatch.house import House
+    from dispatch.result import Result
+    from dispatch.telling import Telling
+    from dispatch.verdict import Verdict
+    from registry.targets import Config
+
+BY_NAME = "name:"
+
+# Provably not delivered, and time may mend it (INTERFACE 7, line).
+_STATUSES = (75, 76)
+
+
+def takes(verdict: Verdict) -> bool:
+    """Whether `--or-queue` keeps a line that was refused with *verdict*."""
+    return verdict.exit in _STATUSES or verdict.name == "target-not-running"
+
+
+def check_address(address: str, config: Config, house: House, telling: Telling) -> None:
+    """Refuse an address that can never be served; write what is known of it into *telling*.
+
+    A configured target, a session id and `name:…` need not run yet.  A name that a
+    running session bears now means that session: another one that takes the name
+    later is not meant (docs/decisions/0007).
+    """
+    listing = read_rows(config.claude_dir, house.processes)
+    try:
+        take_aim(address, config, listing, telling)
+    except TargetNotRunning:
+        return
+    except AddressUnknown:
+        if not address.startswith(BY_NAME):
+            raise
+        postbox = postbox_for(None, config, lambda _: None)
+        target = replace(telling.result.target, id=address)
+        telling.add(target=target, carrier=CarrierFacts(session_id=postbox))
+
+
+def store(errand: Errand, reason: str | None = None) -> Result:
+    """The line of *errand* on disk for the relay, or the verdict that its key has already.
+
+    *reason* is the refusal after which it is kept.  Killed before it is on disk,
+    nothing was accepted.
+    """
+    house, telling = errand.house, errand.telling
+    result = telling.add(verdict=TABLE["queued"], reason=reason)
+    with contextlib.closing(keep.open_database(house)) as database:
+        if keep.enqueue(database, draft_of(errand), result, house.clock.now()) is None:
+            return result
+        return present_verdict(database, result)
