@@ -8,6 +8,7 @@ from __future__ import annotations
 
 # The socket module costs 8 ms of start-up, nearly a bare interpreter; its C core 0.5 ms.
 import _socket
+import json
 
 from carrier.notices import SETTLED
 from carrier.proof import TARGET_NOT_RUNNING, WRAPPER_TROUBLE
@@ -18,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from carrier.envelope import Envelope
     from carrier.notices import Ear
     from carrier.proof import Notice
 
@@ -128,3 +130,25 @@ class Call:
         if self.is_over:
             return untouched(TARGET_NOT_RUNNING, "the door closed before the line")
         return untouched(WRAPPER_TROUBLE, "the door stopped reading before the line")
+
+
+def auth_line(token: str | None) -> bytes:
+    """The first line; none without a token, which the door accepts (CONTRACT f)."""
+    return b"" if token is None else json.dumps({"type": "auth", "token": token}).encode() + b"\n"
+
+
+def user_line(envelope: Envelope, reply: str) -> bytes:
+    """The line's own frame, pinned to the session it is for.
+
+    ASCII, so that no character of the line can be taken for the end of the frame.
+    """
+    frame = {
+        "type": "user",
+        "msgV": 1,
+        "msg_id": envelope.msg_id,
+        "from": f"uds:{reply}",
+        "session_id": envelope.session_id,
+        "priority": "next",
+        "message": {"role": "user", "content": envelope.line},
+    }
+    return json.dumps(frame).encode() + b"\n"

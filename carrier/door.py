@@ -8,13 +8,12 @@ from __future__ import annotations
 
 # The socket module costs 8 ms of start-up, nearly a bare interpreter; its C core 0.5 ms.
 import _socket
-import json
 import os
 import select
 import stat
 import sys
 
-from carrier.calls import Call, untouched
+from carrier.calls import Call, auth_line, untouched, user_line
 from carrier.notices import Ear
 from carrier.proof import DOOR_MISMATCH, TARGET_NOT_RUNNING, WRAPPER_TROUBLE
 
@@ -59,8 +58,11 @@ class InboxDoor(Door):
 
     name = "inbox"
 
-    def __init__(self, clock: Clock, *, deadline: float, uid: int, pid: int):
-        self._clock = clock
+    def __init__(
+        self, clock: Clock, *, deadline: float, uid: int, pid: int, staying: list[Ear] | None = None
+    ):
+        """*staying* gets the ears of held lines, which are its owner's to close then."""
+        self._clock, self._staying = clock, staying
         self._deadline = deadline  # monotonic; every wait ends by then
         self._uid, self._pid = uid, pid
         self._ears: dict[str, Ear] = {}
@@ -112,7 +114,10 @@ class InboxDoor(Door):
         for call in self._calls:
             call.conn.close()
         for ear in self._ears.values():
-            ear.close()
+            if self._staying is not None and ear.awaits_answers():
+                self._staying.append(ear)
+            else:
+                ear.close()
         self._calls, self._ears = [], {}
 
     def _ear_in(self, folder: str, msg_ids: list[str]) -> Ear:
@@ -211,28 +216,6 @@ class InboxDoor(Door):
 
     def _until(self, seconds: float) -> float:
         return min(self._clock.monotonic() + seconds, self._deadline)
-
-
-def auth_line(token: str | None) -> bytes:
-    """The first line; none without a token, which the door accepts (CONTRACT f)."""
-    return b"" if token is None else json.dumps({"type": "auth", "token": token}).encode() + b"\n"
-
-
-def user_line(envelope: Envelope, reply: str) -> bytes:
-    """The line's own frame, pinned to the session it is for.
-
-    ASCII, so that no character of the line can be taken for the end of the frame.
-    """
-    frame = {
-        "type": "user",
-        "msgV": 1,
-        "msg_id": envelope.msg_id,
-        "from": f"uds:{reply}",
-        "session_id": envelope.session_id,
-        "priority": "next",
-        "message": {"role": "user", "content": envelope.line},
-    }
-    return json.dumps(frame).encode() + b"\n"
 
 
 def peer_pid(conn: _socket.socket) -> int:

@@ -84,6 +84,10 @@ class Ear:
         for msg_id in msg_ids:
             self.notices.setdefault(msg_id, [])
 
+    def awaits_answers(self) -> bool:
+        """Whether a line is held, and its target has not said what became of it."""
+        return any(is_held(told) for told in self.notices.values())
+
     def hear(self) -> None:
         """Take in what has come, without waiting; a caller that ends its line is let go."""
         # As many rounds as lines: a crowd of strangers cannot keep us here.
@@ -149,6 +153,12 @@ class Ear:
             if told is not None:
                 self._note(*told)
         return True
+
+
+def is_held(notices: Iterable[Notice]) -> bool:
+    """Whether *notices* of one line say that it is held, and nothing final."""
+    said = {notice.status for notice in notices}
+    return "held" in said and SETTLED.isdisjoint(said)
 
 
 def parse_notice(line: bytes) -> tuple[tuple[str, ...], Notice] | None:

@@ -11,16 +11,17 @@ import contextlib
 import os
 import select
 
+from carrier import proof
 from carrier.late import leave_late
-from carrier.notices import SETTLED
+from carrier.notices import SETTLED, is_held
+from carrier.proof import Receipt
 from registry.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from carrier.notices import Ear
-    from carrier.proof import Receipt
     from registry.clock import Clock
     from registry.processes import Processes
 
@@ -36,12 +37,13 @@ class Held(Record):
     pid: int  # the target's process: what it holds dies with it
 
 
-def held_in(known: Mapping[str, Receipt]) -> tuple[Held, ...]:
-    """The lines that were held when their receipts were made, and had no answer yet."""
+def held_in(lead: str) -> tuple[Held, ...]:
+    """The lines of the run in *lead* that are held, as their receipts say."""
+    folders = [lead, *(f"{os.path.dirname(lead)}/{name}" for name in proof.read_round(lead))]
     held = []
-    for folder, receipt in known.items():
-        said = {notice.status for notice in receipt.notices}
-        if "held" in said and said.isdisjoint(SETTLED) and receipt.pid is not None:
+    for folder in folders:
+        receipt = proof.read_receipt(folder)
+        if isinstance(receipt, Receipt) and receipt.pid is not None and is_held(receipt.notices):
             held.append(Held(folder, receipt.msg_id, receipt.pid))
     return tuple(held)
 

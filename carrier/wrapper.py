@@ -9,28 +9,23 @@ from __future__ import annotations
 
 import os
 
-from registry.record import Record
+from carrier.knock import Machine, carry, read_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import signal
     from types import FrameType
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from carrier.door import Door
-    from carrier.envelope import Envelope
-    from carrier.proof import Receipt
-    from carrier.visit import Line
-    from registry.clock import Clock
+    from carrier.notices import Ear
     from registry.processes import Processes
+else:
+    # The signal module costs 1 ms of enumerations; its C core is there from the start.
+    import _signal as signal
 
 _LIMIT_S = 10.0  # until the envelope gives another
-_RECEIPT_S = 0.5  # kept of the time for the receipt, after the door
-_COMPANION_S = 0.02  # the same for each line more: two flushes of a slow disk
-_DOORS_S = 6.0  # kept of it for the ends of the doors, after the last permit
 _LAST_S = 1.5  # more than the time, for receipts of what is known by then
-_HOOK_S = 1.0
-_HOOK_BYTES = 1 << 20
 _PART = 1 << 16
 _BLOCKS = 2
 
@@ -39,44 +34,97 @@ class OutOfTime(BaseException):
     """The wrapper's own time is over; no handler of ordinary errors may take it."""
 
 
-class Machine(Record):
-    """What the wrapper touches; tests hand in their own."""
-
-    clock: Clock
-    processes: Processes
-    door: Callable[[float], Door]  # by the moment when it must be done
-    limit: Callable[[float], object]  # raises OutOfTime after so many seconds, and again later
-
-
 def main() -> NoReturn:
-    """Carry once and block; the exit status is 0 with the decision on stdout, or 2."""
+    """Block, with what a child did at the doors; the status is 0 with the decision, or 2.
+
+    The process that speaks must be the one that listens, and may have to stay when the
+    hook is over (docs/decisions/0009).
+    """
     try:
         try:
-            machine = this_machine()
-            said = carry(os.environ, read_hook(0, machine.clock), machine)
+            heed_no_stop()
+            heard, told = os.pipe()
+            if not os.fork():
+                os.close(heard)
+                speak_and_listen(told)
+            os.close(told)
+            said = os.read(heard, _PART).decode() or "zdo wrapper-trouble killed"
         except BaseException as error:  # noqa: BLE001 - whatever it is, the prompt stays blocked
             said = f"zdo wrapper-trouble {type(error).__name__}"
         block(said)
     finally:
-        # Reached only when the alarm cuts into the lines above.
+        # Reached only when something cuts into the lines above.
         os._exit(_BLOCKS)
 
 
-def this_machine() -> Machine:
-    """The real one, with its signals set: ended only by its own time, or by a kill."""
-    if TYPE_CHECKING:
-        import signal
-    else:
-        # The signal module costs 1 ms of enumerations; its C core is there from the start.
-        import _signal as signal
+def heed_no_stop() -> None:
+    """A stop that arrives between write and receipt would make a doubt of a fact."""
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
 
+
+def speak_and_listen(told: int) -> NoReturn:
+    """Carry once, say into *told* what was done, and stay if a target holds a line."""
+    staying: list[Ear] = []
+    try:
+        _let_go_of((1, 2), told)
+        said, lead = _carry_once(staying)
+        os.write(told, said.encode("ascii", "replace"))
+        os.close(told)
+        if lead is not None:
+            _stay(lead, staying)
+    finally:
+        for ear in staying:
+            ear.close()
+        os._exit(0)
+
+
+def _carry_once(staying: list[Ear]) -> tuple[str, str | None]:
+    """What was done, in three words; and the run's folder if an ear has to stay for it."""
+    try:
+        machine = this_machine(staying)
+        done = carry(os.environ, read_hook(0, machine.clock), machine)
+        if done.lead is None or not staying:
+            return done.said, None
+        _sign_in(done.lead, machine.processes)
+    except BaseException as error:  # noqa: BLE001 - our parent blocks the prompt
+        return f"zdo wrapper-trouble {type(error).__name__}", None
+    return done.said, done.lead
+
+
+def _let_go_of(numbers: tuple[int, ...], told: int) -> None:
+    """The hook is over when its pipes are closed, also while we stay."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in numbers:
+        if number != told:
+            os.dup2(null, number)
+
+
+def _sign_in(lead: str, processes: Processes) -> None:
+    """The keeper knows whom to leave alone, before the hook ends."""
+    from carrier.named import write_down
+    from carrier.proof import EAR
+
+    write_down(f"{lead}/{EAR}", os.getpid(), processes)
+
+
+def _stay(lead: str, staying: list[Ear]) -> None:
+    from carrier.stay import held_in, stay, withdraw_from_the_run
+    from registry.clock import Clock
+    from registry.processes import Processes
+
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGTERM, _out_of_time)
+    withdraw_from_the_run(fd for ear in staying for fd in ear.waiting())
+    stay(held_in(lead), staying, Clock(), Processes())
+
+
+def this_machine(staying: list[Ear] | None = None) -> Machine:
+    """The real one: ended only by its own time, or by a kill."""
     from carrier.door import InboxDoor
     from registry.clock import Clock
     from registry.processes import Processes
 
-    # A stop that arrives between write and receipt would make a doubt of a fact.
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _out_of_time)
     clock, processes = Clock(), Processes()
 
@@ -86,7 +134,8 @@ def this_machine() -> Machine:
     limit(_LIMIT_S)
 
     def inbox(deadline: float) -> Door:
-        return InboxDoor(clock, deadline=deadline, uid=processes.own_uid(), pid=os.getpid())
+        uid, pid = processes.own_uid(), os.getpid()
+        return InboxDoor(clock, deadline=deadline, uid=uid, pid=pid, staying=staying)
 
     return Machine(clock, processes, inbox, limit)
 
@@ -100,138 +149,6 @@ def block(said: str) -> NoReturn:
         whole = False
     # No tear-down: nothing may run after the decision, and a kiss waits for the exit.
     os._exit(0 if whole else _BLOCKS)
-
-
-def read_hook(fd: int, clock: Clock) -> bytes:
-    """What the hook's stdin gives within a second; a terminal, silence or nothing is empty."""
-    import select
-
-    heard, until = b"", clock.monotonic() + _HOOK_S
-    try:
-        if os.isatty(fd):
-            return b""
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        while len(heard) < _HOOK_BYTES and (left := until - clock.monotonic()) > 0:
-            part = os.read(fd, _PART) if poll.poll(left * 1000) else b""
-            heard += part
-            # An object that is whole is all there will be, also when the pipe stays open.
-            if not part or (part.rstrip().endswith(b"}") and hook_fields(heard)):
-                break
-    except OSError:
-        return b""  # closed, or a folder
-    return heard
-
-
-def hook_fields(hook: bytes) -> dict[str, Any]:
-    """The fields of the hook's input; none when it is not one object."""
-    import json
-
-    try:
-        given = json.loads(hook)
-    except (ValueError, RecursionError):
-        return {}
-    return given if isinstance(given, dict) else {}
-
-
-def find_attempt(given: str | None, delivery_id: str | None) -> str | None:
-    """The attempt folder for a knock: *given*, or its newest sibling with *delivery_id*."""
-    if not given:
-        return None
-    folder, name = os.path.split(given.rstrip("/"))
-    if delivery_id is None or name.startswith(f"{delivery_id}."):
-        return given
-    try:
-        siblings = [each.rpartition(".") for each in os.listdir(folder)]
-    except OSError:
-        return None
-    counts = [n for own, _, n in siblings if own == delivery_id and n.isascii() and n.isdigit()]
-    return f"{folder}/{delivery_id}.{max(counts, key=int)}" if counts else None
-
-
-def carry(env: Mapping[str, str], hook: bytes, machine: Machine) -> str:
-    """Take the permits, visit the doors, leave the receipts; what was done, in three words.
-
-    Killed in the middle, an intent without a receipt remains: perhaps written.
-    """
-    from carrier.prompt import delivery_of
-    from carrier.proof import take
-    from carrier.visit import Line
-
-    started = machine.clock.monotonic()
-    given = hook_fields(hook)
-    prompt = given.get("prompt")
-    knocked = delivery_of(prompt) if isinstance(prompt, str) else None
-    attempt_dir = find_attempt(env.get("ZDO_CARRIER_ATTEMPT"), knocked)
-    envelope = take(attempt_dir) if attempt_dir else None
-    if attempt_dir is None or envelope is None:
-        return f"zdo not-written {knocked or 'without-permit'}"
-    machine.limit(envelope.wrapper_s)
-    why = miscalled(envelope, given.get("session_id"), knocked, env)
-    receipt = deliver(Line(attempt_dir.rstrip("/"), envelope), machine, started, why)
-    return f"zdo {'wrote' if receipt.wrote else 'not-written'} {envelope.delivery_id}"
-
-
-def deliver(lead: Line, machine: Machine, started: float, why: str | None) -> Receipt:
-    """The receipt of *lead*; it and its companions have had their turn, unless *why* forbids.
-
-    Whatever happens, no reply socket stays and every line whose fate is known has its
-    receipt.  Killed in the middle, lines may be in, and no receipt says so.
-    """
-    from carrier.proof import WRAPPER_TROUBLE, read_round
-    from carrier.visit import StayAway, Tour
-
-    names = read_round(lead.folder)
-    limit_s = lead.envelope.wrapper_s
-    doors_by = started + limit_s - _RECEIPT_S - min(_COMPANION_S * len(names), limit_s / 2)
-    permits_by = max(doors_by - _DOORS_S, started + limit_s / 4)
-    door = machine.door(doors_by)
-    tour = Tour(door, machine.processes, machine.clock)
-    tour.expect(lead)
-    try:
-        if names:
-            from carrier.companions import carry_round
-
-            carry_round(lead, names, tour, why, lambda: machine.clock.monotonic() >= permits_by)
-        elif why is not None:
-            tour.leave_out([lead], StayAway(WRAPPER_TROUBLE, why))
-        else:
-            tour.call_on([lead])
-        tour.listen()
-        if tour.trouble is not None:
-            raise tour.trouble
-        return tour.known[lead.folder]
-    finally:
-        door.close()
-        _leave(tour.known)
-
-
-def _leave(known: dict[str, Receipt]) -> None:
-    from carrier.proof import leave_receipt
-
-    trouble: OSError | None = None
-    for folder, receipt in known.items():
-        try:
-            leave_receipt(folder, receipt)
-        except OSError as error:
-            trouble = error  # a folder that is gone takes nothing from the others
-    if trouble is not None:
-        raise trouble
-
-
-def miscalled(
-    envelope: Envelope, session: object, knocked: str | None, env: Mapping[str, str]
-) -> str | None:
-    """Why this carrier run is not the one that the envelope was made for, if so."""
-    from registry.ids import parse_uuid
-
-    if session is not None and parse_uuid(session) != envelope.postbox:
-        return "the hook ran in another session than the postbox"
-    if knocked not in (None, envelope.delivery_id):
-        return "the knock names another delivery than the envelope"
-    if env.get("ZDO_CARRIER_DOOR_TARGET", envelope.target_id) != envelope.target_id:
-        return "the carrier was started for another target than the envelope's"
-    return None
 
 
 def _out_of_time(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _BUSY = "another relay is at work here"
 _TICK_S = 1.0  # how often a following relay looks whether there is something new
-_LONGEST_S = 15.0  # between two passes: a target may have appeared, an open delivery be settled
+_LONGEST_S = 10.0  # between two passes: a target may have appeared, an open delivery be settled
 
 
 def relay(*, follow: bool, seconds: float, as_object: bool) -> int:

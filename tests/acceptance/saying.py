@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sqlite3
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,16 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "receipt": ("session_id", "msg_id", "door", "at"),
 }  # fmt: skip
 
+# What `zdo relay --json` and each line of `zdo spool list --json` hold.
+RELAY_FIELDS = (
+    "v", "command", "class", "exit", "reason", "runs", "delivered", "deferred", "open", "dead",
+    "regraded", "recovered", "left", "lines",
+)  # fmt: skip
+SPOOL_FIELDS = (
+    "delivery_id", "key", "target", "sender", "state", "class", "reason", "attempts", "bytes",
+    "created_at", "due_at", "held_by",
+)  # fmt: skip
+
 # A stand-in in shell, as USAGE.md shows it; %s is more shell between wrapper and result.
 SHELL = """\
 #!/bin/sh
@@ -84,6 +95,47 @@ def complained(said: Said, name: str, status: int) -> None:
     assert (status, name) == (said.exit, _class_in(said)), said
     assert re.fullmatch(rf"zdo: {name}: [^\n]+; [^\n]+\n", said.err), said
     assert "Traceback" not in said.err + said.out
+
+
+def passed(said: Said, **expected: Any) -> dict[str, Any]:
+    """The one object of a pass, with every field and the *expected* ones; its exit is its own."""
+    assert 1 == said.out.count("\n"), said
+    told = said.json
+    assert RELAY_FIELDS == tuple(told), told
+    assert ("relay", said.exit) == (told["command"], told["exit"]), said
+    assert bool(said.exit) == bool(said.err), said
+    assert expected == {name: told[name] for name in expected}, said
+    return told
+
+
+def queued(rig: Rig, address: str, *lines: str, **how: Any) -> list[str]:
+    """The delivery ids of *lines*, kept for the relay."""
+    found = []
+    for line in lines:
+        said = rig.zdo("kiss", "--queue", "--json", address, line, *how.get("options", ()))
+        told = delivered(said, "queued")
+        assert ("queued", "none", None) == (told["state"], told["proof"], told["attempt"])
+        found.append(told["delivery_id"])
+    return found
+
+
+def spool(rig: Rig, *words: str) -> list[dict[str, Any]]:
+    """The lines that `zdo spool list` shows, each with every field."""
+    said = rig.zdo("spool", "list", "--json", *words)
+    assert (0, "", 1, "spool") == (said.exit, said.err, said.json["v"], said.json["command"]), said
+    lines: list[dict[str, Any]] = said.json["lines"]
+    assert all(SPOOL_FIELDS == tuple(line) for line in lines), lines
+    return lines
+
+
+def install_zdo(rig: Rig) -> str:
+    """The path of a program `zdo` on the rig's PATH that runs this tree, as pip would make it."""
+    path = Path(rig.bin) / "zdo"
+    code = f"import sys\nsys.path.insert(0, {str(rig.tree)!r})\n"
+    code += "from dispatch.cli.main import main\nmain()\n"
+    path.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
 
 
 def refused(rig: Rig, said: Said, name: str, status: int, **how: Any) -> dict[str, Any]:

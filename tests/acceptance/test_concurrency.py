@@ -325,12 +325,11 @@ def test_an_orphan_whose_folder_was_removed_is_never_tried_again(rig, written, b
     assert [None, "unknown"] == journal(rig, KEY)
 
 
-@pytest.mark.parametrize("written", [False, True])
-def test_an_emptied_database_does_not_make_an_old_key_new(rig, written):
-    """113: the folder that is still there belongs to an attempt nobody knows: 3, and it stays."""
+def test_an_emptied_database_does_not_make_an_old_key_new(rig):
+    """113: the intent that is still there belongs to an attempt nobody knows: 3, and it stays."""
     door = rig.door(accept="bare")
     shell_claude(rig, GATED)
-    (killed_after_the_write if written else killed_before_the_write)(rig)
+    killed_after_the_write(rig)
     empty_the_database(rig)
     folder = f"{rig.state}/attempts/{KEY}.1"
     before = sorted(os.listdir(folder))
@@ -341,9 +340,24 @@ def test_an_emptied_database_does_not_make_an_old_key_new(rig, written):
         told = refused(rig, said, "unknown", 3)
         assert folder in told["reason"]
 
-    assert (["x"] if written else [], 0) == (door.lines(), shell_runs(rig))
+    assert (["x"], 0) == (door.lines(), shell_runs(rig))
     assert before == sorted(os.listdir(folder))
-    assert [None, "unknown"] == journal(rig, KEY)
+    assert ["unknown", "unknown"] == journal(rig, KEY)
+
+
+def test_a_withdrawn_permit_proves_its_door_untouched_also_to_an_emptied_database(rig):
+    """113: the folder itself shows that the lost attempt wrote nothing, so the line goes, once."""
+    door = rig.door()
+    shell_claude(rig, GATED)
+    killed_before_the_write(rig)
+    empty_the_database(rig)
+    shell_claude(rig, SHELL % "")
+
+    delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+    delivered(rig.zdo("kiss", "--json", "fable", "x", "--key", KEY))
+
+    assert (["x"], 1) == (door.lines(), shell_runs(rig))
+    assert [] == os.listdir(f"{rig.state}/attempts")
 
 
 def test_killed_after_the_write_the_next_kiss_waits_and_works(rig):

@@ -348,7 +348,7 @@ def test_k11_only_a_descendant_of_the_carrier_writes(rig):
 
 def test_k11_the_dispatcher_cannot_reach_the_door():
     """K11: nothing under registry/ or dispatch/ imports what writes; only the wrapper does."""
-    names = ("door", "calls", "visit", "companions", "notices", "wrapper")
+    names = ("door", "calls", "visit", "companions", "notices", "knock", "stay", "wrapper")
     writers = {f"carrier.{name}" for name in names}
     own = {f"{ROOT}/{name.replace('.', '/')}.py" for name in writers}
     found = {

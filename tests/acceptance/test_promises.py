@@ -76,6 +76,14 @@ def test_p02_control_a_blind_retry_doubles_lines():
     assert play("kills-blind-retry")["findings"]["doubled"]
 
 
+def test_p02_a_state_folder_that_is_killed_in_the_making_is_made_by_the_next():
+    """P2: the first lines ever, killed within milliseconds: none is missing, others go on."""
+    told = play("births")
+
+    assert told["kept"], told
+    assert told["kills"], told
+
+
 def test_p03_one_key_is_one_line_whoever_races():
     """P3: eight processes, the same keys, some killed: a row each, 65 for other bytes."""
     told = play("race")

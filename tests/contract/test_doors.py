@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from carrier.door import auth_line, user_line
+from carrier.calls import auth_line, user_line
 from tests.contract.places import Place, place_of
 from tests.contract.sessions import eventually
 from tests.fakes.door import FakeDoor

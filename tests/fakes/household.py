@@ -19,7 +19,7 @@ from registry.clock import Clock
 from registry.home import find_places
 from registry.ids import new_uuid
 from registry.record import replace
-from tests.fakes.envelopes import DELIVERY, P, T
+from tests.fakes.envelopes import DELIVERY, P, T, a_receipt
 from tests.fakes.evidence import BINDING, NONCE, TranscriptFile, a_config, an_evidence
 from tests.fakes.registry import FakeRegistry
 
@@ -156,9 +156,9 @@ class Household:
                 keep.begun(link, journal.CLAIMED, result, envelope_of(result), at)
 
     def judged(self, **changes: Any) -> Result:
-        """A kiss's delivery that was judged by an evidence with *changes*."""
+        """A kiss's delivery that was judged by an evidence with *changes*; its target lives."""
         begun, owner = self.claimed()
-        evidence = an_evidence(**changes)
+        evidence = an_evidence(**({"receipt": a_receipt(pid=os.getpid())} | changes))
         result = conclude(evidence, int(begun.attempt or 0))
         with self.opened() as database:
             settle(database, self.house(), result, owner, evidence)

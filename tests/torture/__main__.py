@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from registry.record import Record, fields
-from tests.torture import crowds, drain, kills, powercut, race, rigs
+from tests.torture import births, crowds, drain, kills, powercut, race, rigs
 from tests.torture.copies import Break, broken
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Sizes(Record):
     kills: int = 1000
     lines: int = 2000
     control_kills: int = 300
+    births: int = 300
     doubts: int = 300
     cuts: int = 120
     acks: int = 10_000
@@ -48,8 +49,9 @@ class Sizes(Record):
 
 # Of the suite: what two busy cores do in a minute or so, all together.
 SMALL = {
-    "kills": 200, "lines": 300, "control_kills": 150, "doubts": 50, "cuts": 6, "acks": 100,
-    "control_cuts": 12, "keys": 20, "rounds": 14, "control_rounds": 30, "targets": 6, "each": 32,
+    "kills": 200, "lines": 300, "control_kills": 150, "births": 30, "doubts": 50, "cuts": 6,
+    "acks": 100, "control_cuts": 12, "keys": 20, "rounds": 7, "control_rounds": 30,
+    "targets": 6, "each": 32,
 }  # fmt: skip
 
 
@@ -78,6 +80,10 @@ def _control_kills(sizes: Sizes, tree: str | None) -> Record:
         tree=tree,
         enough=_caught,
     )
+
+
+def _births(sizes: Sizes, _tree: str | None) -> Record:
+    return births.run_births(births=sizes.births, seed=sizes.seed)
 
 
 def _doubt(sizes: Sizes, _tree: str | None) -> Record:
@@ -122,6 +128,7 @@ RIGS = {
     "kills": Rig("P2", _kills),
     "kills-lease-not-passed": Rig("P2", _control_kills, rigs.LEASE_NOT_PASSED),
     "kills-blind-retry": Rig("P2", _control_kills, rigs.BLIND_RETRY),
+    "births": Rig("P2", _births),
     "doubt": Rig("P9", _doubt),
     "cuts": Rig("P1", _cuts),
     "cuts-delete-full": Rig("P1", _control_cuts, rigs.DELETE_FULL),

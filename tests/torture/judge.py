@@ -18,6 +18,7 @@ class Said(Record):
     target: str
     text: str
     status: int
+    ordered: bool = True  # False: its sender does not mind which of his lines comes first
 
     @property
     def acked(self) -> bool:
@@ -76,7 +77,7 @@ def _misplaced(said: list[Said], taken: dict[str, list[str]]) -> list[str]:
         at = {text: place for place, text in reversed(list(enumerate(texts)))}
         latest: dict[str, int] = {}
         for each in said:
-            if each.target == target and each.acked and each.text in at:
+            if each.target == target and each.acked and each.ordered and each.text in at:
                 place = at[each.text]
                 if place < latest.get(each.sender, -1):
                     wrong.append(each.text)
@@ -86,5 +87,5 @@ def _misplaced(said: list[Said], taken: dict[str, list[str]]) -> list[str]:
 
 def said_in(entries: list[dict[str, Any]]) -> list[Said]:
     """The lines that a servant wrote down, in its order."""
-    names = ("sender", "target", "text", "status")
+    names = ("sender", "target", "text", "status", "ordered")
     return [Said(**{name: each[name] for name in names}) for each in entries if "text" in each]

@@ -24,10 +24,21 @@ if TYPE_CHECKING:
 
     from tests.torture.judge import Findings
 
-TARGETS, POSTBOXES, SENDERS, KISSERS = 20, 3, 3, 2
+TARGETS, POSTBOXES = 20, 3
 RELAY = ("relay", "--json")
 FOLLOW = ("relay", "--json", "--follow")
 PEACE_S = 120.0
+
+QUEUE, NOW, EITHER = ("--queue",), ("--lock-timeout", "3"), ("--or-queue", "--lock-timeout", "1")
+# Who says lines: role, how, how often each line under a key, and whether order is promised.
+PEOPLE = {
+    "s0": ("sender", QUEUE, 1, True),
+    "s1": ("sender", QUEUE, 1, True),
+    "again": ("sender", QUEUE, 8, True),
+    "k0": ("kisser", NOW, 1, True),
+    "insists": ("kisser", NOW, 5, True),
+    "either": ("kisser", EITHER, 1, False),  # a plain kiss does not wait for the queue
+}
 
 # A person who looks does so when nobody is at the door any more.
 RELAY_ENDS = (0, -9, 3, 69, 75, 76)  # the last: what became of a line
@@ -60,8 +71,7 @@ class Siege:
 
     def __init__(self, scene: Scene, seed: int):
         self.scene, self.chance = scene, luck(seed)
-        self.people = [scene.servant("sender", f"s{n}") for n in range(SENDERS)]
-        self.people += [scene.servant("kisser", f"k{n}") for n in range(KISSERS)]
+        self.people = [scene.servant(PEOPLE[name][0], name) for name in PEOPLE]
         self.relays = [scene.servant("relay", f"r{n}") for n in range(3)]
         self.clerk = scene.servant("relay", "clerk")
         self.killer = Killer(scene.family(), self.chance)
@@ -74,13 +84,15 @@ class Siege:
         Path(scene.hush).unlink(missing_ok=True)
         each = -(-lines // len(self.people))
         for person in self.people:
-            is_sender = person.role == "sender"
+            _, words, tries, ordered = PEOPLE[person.name]
             person.order(
                 "say",
                 targets=list(scene.targets),
                 lines=each,
                 first=self.first,
-                words=["--queue"] if is_sender else ["--lock-timeout", "3"],
+                words=list(words),
+                tries=tries,
+                ordered=ordered,
                 pause_s=2 * _pause(kills, each),
                 seed=self.chance.random(),
                 until=scene.hush,

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from tests.torture.copies import Break
 
-# Keeper and carrier do not hold the lease: a killed dispatcher frees the postbox.
+# Keeper and carrier do not hold the lease: a killed dispatcher frees the postbox.  Nor does
+# anybody look for a carrier that still runs, which alone would hide most of the harm.
 LEASE_NOT_PASSED = (
+    Break(
+        "carrier/layout.py",
+        "        elif _is_running(path, postbox):\n",
+        "        elif not path and _is_running(path, postbox):\n",
+    ),
     Break(
         "carrier/keeper.py",
         "        fcntl.fcntl(lease_fd, fcntl.F_SETFD, 0)\n",

@@ -15,7 +15,8 @@ import signal
 import sys
 import time
 
-LOG = ".said"
+# Killed, or provably not delivered: the same key may be tried again.
+AGAIN = (-9, 69, 75, 76)
 
 
 def main() -> None:
@@ -84,23 +85,30 @@ def be(words: list[str], stdout: int) -> None:
     zdo()
 
 
-def say(name, log, *, targets, lines, first, words, pause_s, seed, until):
+def say(name, log, *, targets, lines, first, words, tries, ordered, pause_s, seed, until):
     """Say numbered lines to random targets; each is written down with how its command ended.
 
-    The file *until* ends it early.
+    With more than one of *tries* it has a key, and is said again under it as long as
+    that is safe.  The file *until* ends all of it early.
     """
     chance = random.Random(seed)  # noqa: S311 - the harness's own, and repeatable
+    said = 0
     for number in range(first, first + lines):
         if os.path.exists(until):
             break
         target = chance.choice(targets)
         text = f"{name} {target} {number}"
-        status, said = command(["kiss", "--json", target, text, *words])
+        key = ["--key", text] if tries > 1 else []
+        status, attempt = AGAIN[0], 0
+        while status in AGAIN and attempt < tries:
+            status, answer = command(["kiss", "--json", target, text, *words, *key])
+            attempt += 1
         kept = {"sender": name, "target": target, "text": text, "status": status}
-        kept["class"] = class_in(said)
+        kept |= {"class": class_in(answer), "tries": attempt, "ordered": ordered}
         append(log, json.dumps(kept))
+        said += 1
         time.sleep(chance.uniform(0, pause_s))
-    return {"said": lines}
+    return {"said": said}
 
 
 def class_in(said: str) -> "str | None":

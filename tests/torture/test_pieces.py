@@ -43,6 +43,7 @@ A, B, C = (Said("s", "t", text, 0) for text in ("a", "b", "c"))
         ([Said("s", "t", "a", -9)], {"t": []}, None),
         ([Said("s", "t", "a", -9)], {"t": ["a", "a"]}, "doubled"),
         ([A, Said("r", "t", "z", 0), B], {"t": ["z", "a", "b"]}, None),
+        ([Said("s", "t", each, 0, ordered=False) for each in "ab"], {"t": ["b", "a"]}, None),
     ],
 )
 def test_the_judge_names_each_broken_promise(said, taken, kind):

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import carrier.door
-from carrier.calls import Answer, Call
-from carrier.door import Door, InboxDoor, auth_line, user_line
+from carrier.calls import Answer, Call, auth_line, user_line
+from carrier.door import Door, InboxDoor
 from carrier.envelope import Envelope
 from carrier.notices import Ear
 from carrier.transcript import NONE, SURFACED

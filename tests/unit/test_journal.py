@@ -37,3 +37,25 @@ def test_an_unknown_delivery_has_no_story(database):
     """Nothing is not an error."""
     with database.reading() as link:
         assert () == journal.story(link, ONE)
+
+
+def test_what_begins_an_attempt_and_what_ends_one_are_told_apart():
+    """A kiss or the relay begins; a verdict or a later look ends; the rest is about waiting."""
+    waiting = {journal.QUEUED, journal.DEFERRED, journal.REQUEUED, journal.DROPPED}
+    kinds = [set(journal.BEGUN), set(journal.VERDICTS), waiting, {journal.REFUSED}]
+
+    assert len(set().union(*kinds)) == sum(map(len, kinds))
+
+
+def test_an_event_is_kept_with_its_transaction(database):
+    """What was rolled back never happened."""
+
+    def begin():
+        with database.writing() as link:
+            journal.add(link, ONE, journal.ACCEPTED, {}, 1.0)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        begin()
+    with database.reading() as link:
+        assert () == journal.story(link, ONE)

@@ -8,19 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from carrier.attempt import prepare
 from carrier.binding import Binding
 from carrier.envelope import from_bytes, to_bytes
 from carrier.errors import AttemptExists
 from carrier.proof import TornReceipt
 from carrier.report import Unreadable
 from dispatch import post
-from dispatch.aim import Aim
 from dispatch.errors import SpoolUnwritable
 from dispatch.verdict import TABLE
 from registry.home import open_state
-from registry.record import replace
-from registry.resolve import DoorTarget
 from tests.fakes.envelopes import DELIVERY, P, T, a_receipt
 from tests.fakes.evidence import (
     BINDING,
@@ -28,14 +24,12 @@ from tests.fakes.evidence import (
     OTHER,
     a_config,
     a_report,
-    a_row,
     a_run,
     an_evidence,
     told,
 )
-from tests.fakes.household import LINE, Household, asked, conclude
+from tests.fakes.household import LINE, Household, asked, conclude, key_of
 
-AIM = Aim(DoorTarget("fable", T, a_row(), "target", None), a_row(), Binding(T, P))
 SILENT = Unreadable("empty")
 
 
@@ -48,49 +42,89 @@ def home(tmp_path):
     household.registry.close()
 
 
-def pack(home, **changes):
-    """The parcel of the first attempt."""
-    return post.pack(AIM, a_config(**changes), home.house(), asked(attempt=1))
+def letter(home, number=1, **changes):
+    """A letter of the first attempt of line *number*."""
+    key = key_of(number)
+    result = asked(delivery_id=key, attempt=1, **changes)
+    return post.letter(result, BINDING, a_config(), home.house(), LINE)
 
 
-def test_a_parcel_names_the_postbox_the_target_and_its_own_folder(home):
+def pack(home, *letters, house=None, **changes):
+    """The run for *letters*, for the first one if there are none."""
+    letters = letters or (letter(home),)
+    return post.pack(letters, a_config(**changes), house or home.house(), 7)
+
+
+def test_a_run_names_the_postbox_the_target_and_its_own_folder(home):
     """INTERFACE 4: the carrier resumes P, knows the target by its id, and T is nowhere in argv."""
     home.claude("exit 0")
-    parcel = pack(home)
+    order, _ = pack(home)
+    folder = f"{home.state}/attempts/{DELIVERY}.1"
 
-    assert parcel.folder == f"{home.state}/attempts/{DELIVERY}.1"
-    assert parcel.argv[0] == f"{home.root}/bin/claude"
-    assert parcel.argv[3] == P
-    assert parcel.argv[-1] == f"zdo knock {DELIVERY}"
-    assert not any(T in word for word in parcel.argv)
-    assert (P, "fable", parcel.folder, "anonymous") == (
-        parcel.env["ZDO_CARRIER_SESSION"],
-        parcel.env["ZDO_CARRIER_DOOR_TARGET"],
-        parcel.env["ZDO_CARRIER_ATTEMPT"],
-        parcel.env["ZDO_SENDER_SESSION_ID"],
+    assert (f"{home.root}/bin/claude", P) == (order.argv[0], order.argv[3])
+    assert order.argv[-1] == f"zdo knock {DELIVERY}"
+    assert not any(T in word for word in order.argv)
+    assert (P, "fable", folder, "anonymous") == (
+        order.env["ZDO_CARRIER_SESSION"],
+        order.env["ZDO_CARRIER_DOOR_TARGET"],
+        order.env["ZDO_CARRIER_ATTEMPT"],
+        order.env["ZDO_SENDER_SESSION_ID"],
     )
+    assert (folder, (folder,), 7, f"{home.state}/postbox") == (
+        order.lead, order.folders, order.lease_fd, order.cwd
+    )  # fmt: skip
+
+
+def test_a_run_of_many_lines_names_the_first_alone(home):
+    """No other line has a part in argv or environment; each has its own folder and nonce."""
+    letters = tuple(letter(home, number) for number in range(1, 4))
+
+    order, timed = pack(home, *letters)
+    alone, _ = pack(home)
+
+    assert (alone.argv, alone.env) == (order.argv, order.env)
+    assert tuple(f"{home.state}/attempts/{key_of(n)}.1" for n in (1, 2, 3)) == order.folders
+    assert order.folders == tuple(each.folder for each in timed)
+    assert 3 == len({each.envelope.nonce for each in timed})
+
+
+def test_every_line_more_gives_a_wrapper_more_time(home):
+    """All of a run have the same, and it is the run's."""
+    letters = tuple(letter(home, number) for number in range(1, 11))
+    alone, (single,) = pack(home, settle_s=0.5)
+    order, timed = pack(home, *letters, settle_s=0.5)
+
+    assert (alone.wrapper_s, single.envelope.wrapper_s) == (post.WRAPPER_S + 0.5,) * 2
+    assert {post.WRAPPER_S + 0.5 + 9 * post.LINE_S} == {
+        order.wrapper_s, *(each.envelope.wrapper_s for each in timed)
+    }  # fmt: skip
+
+
+def test_a_run_has_its_deadline_from_the_configuration(home):
+    """Whatever the lines are."""
+    assert 12.5 == pack(home, timeout_s=12.5)[0].deadline_s
 
 
 def test_a_program_that_is_not_found_stays_as_it_was_named(home):
     """The spawn will say so, with the name that the configuration has."""
-    assert pack(home, claude_bin="no-such").argv[0] == "no-such"
+    assert "no-such" == pack(home, claude_bin="no-such")[0].argv[0]
 
 
 def test_a_caller_without_a_path_gets_the_platforms(home):
     """Not the current folder."""
-    house = replace(home.house(), env={})
-    parcel = post.pack(AIM, a_config(claude_bin="sh"), house, asked())
+    order, _ = pack(home, house=home.house(env={}), claude_bin="sh")
 
-    assert parcel.argv[0] in [f"{folder}/sh" for folder in os.defpath.split(":") if folder]
+    assert order.argv[0] in [f"{folder}/sh" for folder in os.defpath.split(":") if folder]
 
 
 def test_a_plan_shows_names_and_no_values(home):
     """Values of the environment may be private."""
-    parcel = pack(home)
-    plan = post.plan_of(parcel)
+    order, _ = pack(home)
 
-    assert plan.argv == parcel.argv
-    assert list(plan.env) == sorted(parcel.env)
+    plan = post.plan_of(asked(attempt=1), BINDING, a_config(), home.house())
+
+    assert plan.argv == tuple(order.argv)
+    assert list(plan.env) == sorted(order.env)
 
 
 def test_an_envelope_is_one_that_the_wrapper_takes():
@@ -109,35 +143,57 @@ def test_an_envelope_is_one_that_the_wrapper_takes():
     assert envelope.wrapper_s == post.WRAPPER_S + 0.5
 
 
-def test_what_is_laid_out_is_what_the_carrier_needs(home):
-    """Settings and permit, in a folder of its own."""
-    parcel = pack(home)
-    post.lay_out(parcel, post.envelope_of(asked(), a_config(), LINE, NONCE))
+def lay_out(order, timed):
+    """Everything of the run on disk."""
+    post.lay_out(order, timed)
+    return [sorted(os.listdir(folder)) for folder in order.folders]
 
-    assert ["permit", "settings.json"] == sorted(os.listdir(parcel.folder))
+
+def test_what_is_laid_out_is_what_the_carrier_needs(home):
+    """Settings and permit, in a folder of its own; the companions are named in the lead's."""
+    assert [["permit", "settings.json"]] == lay_out(*pack(home))
+    first, second = letter(home, 3), letter(home, 4)
+
+    assert [["permit", "round", "settings.json"], ["permit"]] == lay_out(*pack(home, first, second))
 
 
 def test_a_folder_that_cannot_be_made_is_spool_unwritable(home):
     """73: nothing was started."""
-    parcel = pack(home)
     os.rmdir(home.house().places.attempts)
 
     with pytest.raises(SpoolUnwritable, match=f"{DELIVERY}.1: No such file"):
-        post.lay_out(parcel, post.envelope_of(asked(), a_config(), LINE, NONCE))
+        lay_out(*pack(home))
+
+
+def test_a_line_that_no_folder_can_hold_is_spool_unwritable(home):
+    """An error without a number says what it says."""
+
+    class Odd(OSError):
+        """As some file systems have them."""
+
+    def lying(*_):
+        raise Odd("the disk is odd")
+
+    before, os.mkdir = os.mkdir, lying
+    try:
+        with pytest.raises(SpoolUnwritable, match="the disk is odd"):
+            lay_out(*pack(home))
+    finally:
+        os.mkdir = before
 
 
 @pytest.mark.parametrize("damage", ["file", "folder"])
 def test_a_folder_that_is_there_already_is_no_fault_of_the_disk(home, damage):
     """Somebody tried this attempt before: that is a doubt, and it stays as it is."""
-    parcel = pack(home)
+    order, timed = pack(home)
     if damage == "file":
-        Path(parcel.folder).touch()
+        Path(order.lead).touch()
     else:
-        os.mkdir(parcel.folder)
+        os.mkdir(order.lead)
 
     with pytest.raises(AttemptExists, match=DELIVERY):
-        post.lay_out(parcel, post.envelope_of(asked(), a_config(), LINE, NONCE))
-    assert damage == "file" or os.listdir(parcel.folder) == []
+        post.lay_out(order, timed)
+    assert damage == "file" or os.listdir(order.lead) == []
 
 
 def test_a_result_says_what_carrier_and_receipt_said():
@@ -214,13 +270,12 @@ def test_the_journal_keeps_the_end_of_a_flood():
 @pytest.mark.parametrize(("name", "stays"), [("unknown", True), ("carrier-exit", False)])
 def test_only_an_open_outcome_keeps_its_folder(home, name, stays):
     """Intent and receipt are its evidence; else the line's second copy goes."""
-    parcel = pack(home)
-    envelope = post.envelope_of(asked(), a_config(), LINE, NONCE)
-    prepare(parcel.folder, "true", envelope)
+    order, timed = pack(home)
+    post.lay_out(order, timed)
 
     post.forget_if_settled(asked(attempt=1, verdict=TABLE[name]), home.house())
 
-    assert stays == os.path.exists(parcel.folder)
+    assert stays == os.path.exists(order.lead)
 
 
 def test_a_folder_that_is_gone_is_forgotten_already(home):

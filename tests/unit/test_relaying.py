@@ -220,7 +220,7 @@ def test_a_signal_that_is_ignored_stays_ignored(queue):
 
 
 def test_a_follower_looks_no_oftener_than_once_a_second(queue):
-    """And has a whole pass only every 15 s, as long as nothing changes."""
+    """And has a whole pass only every 10 s, as long as nothing changes."""
     passes = []
     clock = queue.clock = ends_at(60)
     queue.relay()
@@ -230,7 +230,7 @@ def test_a_follower_looks_no_oftener_than_once_a_second(queue):
     assert relaying._follow(house, 50.0, as_object=False) == 0
 
     assert 60 == clock.at - began
-    assert [0, 15, 30, 45] == [round(at - began) for at in passes]
+    assert [0, 10, 20, 30, 40, 50] == [round(at - began) for at in passes]
 
 
 def test_a_follower_wakes_on_a_new_line(queue, capsys):
@@ -259,7 +259,7 @@ def test_a_follower_that_cannot_go_on_says_why(queue, capsys):
 
     assert follow(queue, clock) == 78
     told = capsys.readouterr()
-    assert (15, "relay: nothing done\n") == (clock.slept, told.out)
+    assert (10, "relay: nothing done\n") == (clock.slept, told.out)
     assert told.err.startswith("zdo: config-invalid: ")
 
 
@@ -285,10 +285,10 @@ def test_a_follower_that_is_ended_finishes_the_run_and_starts_no_other(queue, ca
 
 
 @pytest.mark.parametrize(
-    ("due_in", "sleeps"), [(None, 15), (3.2, 4), (-5.0, 1), (0.0, 1), (600.0, 15)]
+    ("due_in", "sleeps"), [(None, 10), (3.2, 4), (-5.0, 1), (0.0, 1), (600.0, 10)]
 )
 def test_it_is_time_when_a_line_is_due(queue, due_in, sleeps):
-    """Or after 15 s, for a target may have appeared."""
+    """Or after 10 s, for a target may have appeared."""
     clock = StoppedClock()
     (delivery,) = queue.put("a")
     due_at = None if due_in is None else clock.at + due_in

@@ -18,3 +18,4 @@ def test_a_telling_keeps_what_was_added():
     assert (told.carrier.session_id, told.reason) == ("p", "why")
     assert not telling.started
     assert not telling.concluded
+    assert telling.line == b""

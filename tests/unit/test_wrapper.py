@@ -18,7 +18,7 @@ from carrier import proof
 from carrier.door import Door
 from carrier.envelope import Envelope
 from carrier.proof import Receipt
-from carrier.wrapper import Machine, carry, find_attempt, hook_fields, read_hook
+from carrier.knock import Machine, carry, find_attempt, hook_fields, read_hook
 from registry.clock import Clock
 from registry.processes import Processes
 from tests.fakes.door import FakeDoor
@@ -414,7 +414,7 @@ def test_the_line_is_nowhere_but_at_the_door(rig: Rig) -> None:
     out, err = run.communicate()
 
     assert rig.door.lines() == [canary]
-    assert call["peer_pid"] == run.pid
+    assert call["ancestry"][1]["pid"] == run.pid
     where = [*shown, out, err, Path(f"{folder}/{proof.RECEIPT}").read_bytes()]
     assert [b"c4n4ry" in each for each in where] == [False] * 5
     assert not any("c4n4ry" in " ".join(step["argv"]) for step in call["ancestry"])
@@ -425,7 +425,7 @@ def test_its_ancestors_are_recorded_at_the_door(rig: Rig) -> None:
     rig.run(rig.attempt())
     (call,) = rig.door.calls(1)
 
-    assert call["ancestry"][1]["pid"] == os.getpid()
+    assert call["ancestry"][2]["pid"] == os.getpid()
 
 
 HEAVY = {
