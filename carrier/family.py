@@ -10,7 +10,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from registry.processes import Processes
 
@@ -95,21 +95,19 @@ class Orphans:
     """A carrier whose keeper was killed, and what is known to come from it.
 
     *named* is what the keeper wrote down: pid and start time.  A pid alone is not
-    enough, its number may be somebody else's by now.
+    enough, its number may be somebody else's by now.  Whom *spared* names is left alone.
     """
 
-    def __init__(self, named: str, processes: Processes):
+    def __init__(
+        self, named: str, processes: Processes, spared: Callable[[], int | None] = lambda: None
+    ):
         pid, _, token = named.partition(" ")
         self.pid = int(pid)
         if self.pid <= 1:
             raise ValueError(f"{self.pid} is no carrier")
         self._token, self._processes = token, processes
         self._known: dict[int, str | None] = {self.pid: token}
-        self._spared: int | None = None
-
-    def spare(self, pid: int | None) -> None:
-        """*pid* is left alone from here on."""
-        self._spared = pid
+        self._spared = spared
 
     def left(self) -> list[int]:
         """Those who still run, the carrier's group as the negative of its number."""
@@ -119,4 +117,5 @@ class Orphans:
         living = [pid for pid, token in self._known.items() if token and token_of(pid) == token]
         if token_of(self.pid) in (None, self._token) and signal_group(self.pid, 0):
             living.append(-self.pid)
-        return [pid for pid in living if pid != self._spared]
+        spared = self._spared()
+        return [pid for pid in living if pid != spared]

@@ -154,8 +154,19 @@ def _refuse_later(path: str, numbers: Mapping[str, int]) -> None:
         raise AttemptExists(path)
 
 
+def carrier_runs(attempts: str, postbox: str) -> bool:
+    """Whether one of the runs in *attempts* drives *postbox* at this moment.
+
+    Whoever has the lease may ask: somebody may have replaced the lock file.
+    """
+    try:
+        names = os.listdir(attempts)
+    except OSError:
+        return False
+    return any(_is_running(f"{attempts}/{name}", postbox) for name in names)
+
+
 def _is_running(folder: str, postbox: str) -> bool:
-    """Whether the carrier of the run in *folder* drives *postbox* at this moment."""
     if os.path.lexists(f"{folder}/{proof.RUN}"):
         return False
     carrier = still_runs(f"{folder}/{proof.CARRIER}", Processes())

@@ -171,16 +171,19 @@ def _end_orphans(order: Order, clock: Clock) -> None:
     from carrier.named import still_runs
     from registry.processes import Processes
 
-    taken = proof.withdraw_all(order.folders)
+    taken, processes = proof.withdraw_all(order.folders), Processes()
+
+    def ear() -> int | None:
+        return still_runs(f"{order.lead}/{proof.EAR}", processes)
+
     try:
         named = read_plain(f"{order.lead}/{proof.CARRIER}").decode("ascii")
-        orphans = family.Orphans(named, Processes())
+        orphans = family.Orphans(named, processes, spared=ear)
     except (OSError, ValueError):
         return  # it was killed before it had a carrier to name
     if taken:
         left = ward.wrapper_time(order.lead, order.wrapper_s, clock.now())
         _wait(left, lambda: ward.receipts_are_there(taken) or not orphans.left(), clock)
-    orphans.spare(still_runs(f"{order.lead}/{proof.EAR}", Processes()))
     for number in (signal.SIGTERM, signal.SIGKILL):
         family.signal_each(orphans.left(), number)
         _wait(ward.TERM_GRACE_S, lambda: not orphans.left(), clock)

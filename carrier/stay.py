@@ -13,6 +13,7 @@ import select
 
 from carrier import proof
 from carrier.late import leave_late
+from carrier.named import write_down
 from carrier.notices import SETTLED, is_held
 from carrier.proof import Receipt
 from registry.record import Record
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 STAY_S = 660.0  # an owner's dialog stays open for ten minutes at most, or for ever
 _LOOK_S = 1.0  # between two looks whether the target and the folders are still there
+_PAUSE_S = 0.05  # after each look, so that a stranger who keeps calling costs nearly nothing
 
 
 class Held(Record):
@@ -48,17 +50,19 @@ def held_in(lead: str) -> tuple[Held, ...]:
     return tuple(held)
 
 
-def withdraw_from_the_run(keep: Iterable[int]) -> None:
-    """The calling process has no terminal, no session and no descriptor of the run, but *keep*.
+def withdraw_from_the_run(lead: str, keep: Iterable[int], processes: Processes) -> None:
+    """The calling process is no part of the run in *lead* any more, and its keeper knows.
 
-    The lease too is let go: a carrier's child may hold a copy.
+    It has no terminal, a session of its own, and no descriptor but *keep*.  The lease
+    too is let go: a carrier's child may hold a copy.
     """
     from carrier.keeper import open_numbers
 
     os.setsid()
+    write_down(f"{lead}/{proof.EAR}", os.getpid(), processes)
     kept = frozenset(keep)
     null = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
+    for number in {0, 1, 2} - kept:
         os.dup2(null, number)
     for number in open_numbers("/dev/fd"):
         if number > 2 and number not in kept:  # noqa: PLR2004 - stdin, stdout, stderr
@@ -71,12 +75,18 @@ def stay(held: Sequence[Held], ears: Sequence[Ear], clock: Clock, processes: Pro
     Killed in the middle, what was heard stands, and the reply sockets stay behind.
     """
     waiting = {line.msg_id: line for line in held}
+    born = {line.pid: processes.start_token(line.pid) for line in held}
     until = clock.monotonic() + STAY_S
     try:
         while waiting and clock.monotonic() < until:
             _wait(ears)
+            clock.sleep(_PAUSE_S)
+            # First whether a target has ended, then what it said: nothing is missed.
+            ended = {pid for pid, token in born.items() if _has_ended(pid, token, processes)}
+            for ear in ears:
+                ear.hear()
             for msg_id, line in list(waiting.items()):
-                if _is_answered(line, ears) or _is_pointless(line, processes):
+                if _is_answered(line, ears) or line.pid in ended or not _is_wanted(line):
                     del waiting[msg_id]
     finally:
         for ear in ears:
@@ -89,8 +99,12 @@ def _wait(ears: Sequence[Ear]) -> None:
         for fd in ear.waiting():
             poll.register(fd, select.POLLIN)
     poll.poll(_LOOK_S * 1000)
-    for ear in ears:
-        ear.hear()
+
+
+def _has_ended(pid: int, born: str | None, processes: Processes) -> bool:
+    """Whether the process that was *born* then is gone; another may have its number."""
+    # Empty: it runs, and this machine does not say since when.
+    return born is None or processes.start_token(pid) not in (born, "")
 
 
 def _is_answered(line: Held, ears: Sequence[Ear]) -> bool:
@@ -104,7 +118,6 @@ def _is_answered(line: Held, ears: Sequence[Ear]) -> bool:
     return True
 
 
-def _is_pointless(line: Held, processes: Processes) -> bool:
-    """Whether nobody can answer any more, or nobody wants to know."""
-    gone = processes.start_token(line.pid) is None
-    return gone or not os.path.lexists(line.folder)
+def _is_wanted(line: Held) -> bool:
+    """Whether the line's folder is there: when somebody has settled it, it is gone."""
+    return os.path.lexists(line.folder)

@@ -175,8 +175,10 @@ class Ward:
 
     def _strays(self) -> list[int]:
         """What the carrier started and left, but for the ear that stays (decisions/0009)."""
+        found = family.descendants(os.getpid())
+        # Asked last: whoever has signed in meanwhile heeds signals.
         ear = still_runs(f"{self.order.lead}/{proof.EAR}", Processes())
-        return [pid for pid in family.descendants(os.getpid()) if pid != ear]
+        return [pid for pid in found if pid != ear]
 
     def _turn(self, seconds: float) -> int:
         ready = self._poller.poll(seconds * 1000)

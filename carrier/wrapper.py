@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from carrier.door import Door
     from carrier.notices import Ear
-    from registry.processes import Processes
+    from carrier.stay import Held
 else:
     # The signal module costs 1 ms of enumerations; its C core is there from the start.
     import _signal as signal
@@ -68,28 +68,14 @@ def speak_and_listen(told: int) -> NoReturn:
     staying: list[Ear] = []
     try:
         _let_go_of((1, 2), told)
-        said, lead = _carry_once(staying)
-        os.write(told, said.encode("ascii", "replace"))
-        os.close(told)
-        if lead is not None:
-            _stay(lead, staying)
+        said, held = _carry_once(told, staying)
+        _tell(told, said)
+        if held:
+            _listen_on(held, staying)
     finally:
         for ear in staying:
             ear.close()
         os._exit(0)
-
-
-def _carry_once(staying: list[Ear]) -> tuple[str, str | None]:
-    """What was done, in three words; and the run's folder if an ear has to stay for it."""
-    try:
-        machine = this_machine(staying)
-        done = carry(os.environ, read_hook(0, machine.clock), machine)
-        if done.lead is None or not staying:
-            return done.said, None
-        _sign_in(done.lead, machine.processes)
-    except BaseException as error:  # noqa: BLE001 - our parent blocks the prompt
-        return f"zdo wrapper-trouble {type(error).__name__}", None
-    return done.said, done.lead
 
 
 def _let_go_of(numbers: tuple[int, ...], told: int) -> None:
@@ -100,23 +86,40 @@ def _let_go_of(numbers: tuple[int, ...], told: int) -> None:
             os.dup2(null, number)
 
 
-def _sign_in(lead: str, processes: Processes) -> None:
-    """The keeper knows whom to leave alone, before the hook ends."""
-    from carrier.named import write_down
-    from carrier.proof import EAR
+def _carry_once(told: int, staying: list[Ear]) -> tuple[str, tuple[Held, ...]]:
+    """What was done, in three words; and the lines for which an ear has to stay."""
+    try:
+        machine = this_machine(staying)
+        done = carry(os.environ, read_hook(0, machine.clock), machine)
+        if done.lead is None or not staying:
+            return done.said, ()
+        from carrier.stay import held_in, withdraw_from_the_run
 
-    write_down(f"{lead}/{EAR}", os.getpid(), processes)
+        # Before the hook is over: then keeper and carrier's group are ended, and folders go.
+        ours = (fd for ear in staying for fd in ear.waiting())
+        withdraw_from_the_run(done.lead, (told, *ours), machine.processes)
+        return done.said, held_in(done.lead)
+    except BaseException as error:  # noqa: BLE001 - our parent blocks the prompt
+        return f"zdo wrapper-trouble {type(error).__name__}", ()
 
 
-def _stay(lead: str, staying: list[Ear]) -> None:
-    from carrier.stay import held_in, stay, withdraw_from_the_run
+def _tell(told: int, said: str) -> None:
+    try:
+        os.write(told, said.encode("ascii", "replace"))
+    except OSError:
+        return  # our parent was killed, which blocks the prompt as well
+    finally:
+        os.close(told)
+
+
+def _listen_on(held: tuple[Held, ...], staying: list[Ear]) -> None:
+    from carrier.stay import stay
     from registry.clock import Clock
     from registry.processes import Processes
 
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGTERM, _out_of_time)
-    withdraw_from_the_run(fd for ear in staying for fd in ear.waiting())
-    stay(held_in(lead), staying, Clock(), Processes())
+    stay(held, staying, Clock(), Processes())
 
 
 def this_machine(staying: list[Ear] | None = None) -> Machine:

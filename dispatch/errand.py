@@ -50,6 +50,7 @@ def draft_of(errand: Errand) -> Draft:
         body=errand.telling.line,
         target=result.target.id or order.address,
         owner=errand.owner,
+        spelled=order.address,
         postbox=result.carrier.session_id or "",
         sender=order.sender,
         given_key=order.key or "",

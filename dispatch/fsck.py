@@ -142,13 +142,15 @@ def _look_at(places: Places, refused: DatabaseUnusable | None) -> _Look:
 
 
 def _look_at_rows(link: sqlite3.Connection, look: _Look) -> None:
-    for row in wreck.rows(link, "event", whole.EVENT_COLUMNS):
+    said: list[str] = []
+    for row in wreck.rows(link, "event", whole.EVENT_COLUMNS, said):
         look.events += 1
         look.damaged_events += not whole.is_event(row)
-    for row in wreck.rows(link, "line", whole.LINE_COLUMNS):
+    for row in wreck.rows(link, "line", whole.LINE_COLUMNS, said):
         _look_at_line(link, row, look)
-    if not whole.is_pulse(list(wreck.rows(link, "pulse", whole.PULSE_COLUMNS))):
-        look.complaints += ("the relay's own time is not one row",)
+    if not whole.is_pulse(list(wreck.rows(link, "pulse", whole.PULSE_COLUMNS, said))):
+        said.append("the relay's own time is not one row")
+    look.complaints = tuple(said)
 
 
 def _look_at_line(link: sqlite3.Connection, row: dict[str, Any], look: _Look) -> None:

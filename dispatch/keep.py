@@ -122,14 +122,16 @@ def settle_doubt(database: Database, house: House, settled: Settled, now: float)
     _write_surely(database, house, write, settled.result)
 
 
-def refuse(house: House, result: Result, owner: str, now: float) -> None:
-    """Record a refusal.  Where that cannot be written, the refusal itself still stands."""
+def refuse(house: House, result: Result, owner: str, now: float) -> bool:
+    """Whether the refusal is recorded.  Where that cannot be, it stands all the same."""
     with contextlib.suppress(StateUnsafe, DatabaseUnusable):
         database = open_database(house)
         with contextlib.closing(database), database.writing() as link:
             # A refusal after the line was accepted is that line's verdict.
             ours = spool.settle(link, str(result.delivery_id), owner, outcome.of(result), now)
             note(link, journal.JUDGED if ours else journal.REFUSED, result, {}, now)
+            return True
+    return False
 
 
 def note(link: Connection, kind: str, result: Result, evidence: dict[str, Any], now: float) -> None:

@@ -88,6 +88,7 @@ def _ended(errand: Errand, act: Callable[[], Result]) -> Result | Refusal:
         if errand.telling.started:
             return _cut_short(errand, str(error))
         name, reason = class_of_error(error), str(error)
+        errand.telling.add(attempt=None)
         if isinstance(error, DatabaseUnusable):
             # Asking it a second time would only double the wait.
             return errand.telling.add(verdict=TABLE[name], reason=reason)
@@ -104,7 +105,10 @@ def _refuse(errand: Errand, refusal: Refusal) -> Result:
         return known
     house = errand.house
     result = errand.telling.add(verdict=TABLE[refusal.name], reason=refusal.reason)
-    keep.refuse(house, result, errand.owner, house.clock.now())
+    written = keep.refuse(house, result, errand.owner, house.clock.now())
+    if written and result.attempt is not None:
+        # Ctrl-C came with the claim: the attempt is ours alone, settled, and never started.
+        post.forget_if_settled(result, house)
     return result
 
 
@@ -214,15 +218,14 @@ def _attempt(  # noqa: PLR0913, PLR0917 - one attempt is all of these
 
     def claim(letters: Sequence[Letter]) -> bool:
         envelope, now = letters[0].envelope, house.clock.now()
-        claimed = keep.accept(database, draft, telling.result, envelope, now)
-        if isinstance(claimed, int):
-            telling.add(attempt=claimed)
-            telling.started = True
+        result = telling.add(attempt=envelope.attempt)
+        claimed = keep.accept(database, draft, result, envelope, now)
+        telling.started = isinstance(claimed, int)
         return telling.started
 
     carried = rounds.carry([letter], lease, config, house, claim)
     if carried is None:
-        return present_verdict(database, telling.result)
+        return present_verdict(database, telling.add(attempt=None))
     ((result, evidence),) = carried
     telling.add(**fields(result))
     telling.concluded = True

@@ -47,6 +47,15 @@ def said_until(link: Connection, session: str, digest: bytes, now: float) -> flo
     return now if latest is None else float(latest) + SAME_TEXT_S
 
 
+def take_back(link: Connection, session: str, line: Kept) -> None:
+    """*line* did not get to the door of *session* after all: its next try need not wait for it."""
+    link.execute(
+        "DELETE FROM sent WHERE rowid = (SELECT rowid FROM sent"
+        " WHERE session = ? AND digest = ? ORDER BY at DESC LIMIT 1)",
+        (session, line.digest),
+    )
+
+
 def note(link: Connection, session: str, lines: Iterable[Kept], now: float) -> None:
     """Count *lines* as gone to *session*; kept when the surrounding transaction is.
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dispatch import outcome
-from dispatch.kept import DELIVERED, SENT
+import os
+
+from carrier.attempt import clear
+from carrier.layout import PASSING
+from dispatch import kept, outcome
+from dispatch.kept import DEAD, DELIVERED, SENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +19,7 @@ KEEP_S = 30 * DAY_S
 _MOST = 10_000
 
 
-def once_a_day(database: Database, now: float) -> None:
+def once_a_day(database: Database, attempts: str, now: float) -> None:
     """Bodies of deliveries that are a month old are gone, and old ones are looked at no more.
 
     Killed in the middle, nothing of it was done.  A clock that jumps only changes the
@@ -25,6 +29,7 @@ def once_a_day(database: Database, now: float) -> None:
         (last,) = link.execute("SELECT pruned_at FROM pulse").fetchone()
     if 0 <= now - last < DAY_S:
         return
+    _sweep(database, attempts, now)
     with database.writing() as link:
         link.execute("UPDATE pulse SET pruned_at = ?", (now,))
         link.execute(
@@ -36,3 +41,27 @@ def once_a_day(database: Database, now: float) -> None:
             " WHERE state = ? AND settled_at < ? AND length(body) > 0 LIMIT ?)",
             (DELIVERED, now - KEEP_S, _MOST),
         )
+
+
+def _sweep(database: Database, attempts: str, now: float) -> None:
+    """Folders in *attempts* that a killed process left and nobody needs: a line lies in each.
+
+    Those of open and of unknown lines stay, they are evidence; so do those of today,
+    whose dispatcher may be at work.
+    """
+    for name in os.listdir(attempts):
+        path = f"{attempts}/{name}"
+        if not _is_old(path, now):
+            continue
+        with database.reading() as link:
+            line = kept.find(link, name.partition(".")[0])
+        is_over = line is not None and line.state in (SENT, DELIVERED, DEAD)
+        if is_over or name.endswith(f".{PASSING}"):
+            clear(path)
+
+
+def _is_old(path: str, now: float) -> bool:
+    try:
+        return now - os.lstat(path).st_mtime >= DAY_S
+    except OSError:
+        return False  # its dispatcher has just removed it

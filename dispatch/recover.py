@@ -74,7 +74,11 @@ def _regrade(station: Station, key: str) -> None:
     if before is None or before.name in (None, found.verdict.name):
         return
     station.tally.regraded += 1
-    if TABLE[before.name].fate == OPEN != found.verdict.fate:
+    # A delivery whose target ended without having shown it is told of once, too.
+    if (
+        found.verdict.name == "not-surfaced"
+        or TABLE[before.name].fate == OPEN != found.verdict.fate
+    ):
         station.tally.count(found, dead=_state_of(station, key) == kept.DEAD)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 
 from dispatch import due, journal, keep, kept, outcome, prune, pulse, recover, spool
+from dispatch.ballast import lay_ballast
 from dispatch.schedule import gave_up
 from dispatch.serve import LEASE_S, serve
 from dispatch.station import Station
@@ -71,6 +72,7 @@ def relay(house: House, seconds: float, tally: Tally, told: Callable[[Tally], No
     """
     until = house.clock.monotonic() + seconds
     with contextlib.closing(keep.open_database(house)) as database:
+        lay_ballast(house.places)
         station = Station(
             house=house,
             config=house.config(),
@@ -83,7 +85,7 @@ def relay(house: House, seconds: float, tally: Tally, told: Callable[[Tally], No
         recover.regrade(station)
         plan = _deliver(station, until)
         _count_left(station)
-        prune.once_a_day(database, house.clock.now())
+        prune.once_a_day(database, house.places.attempts, house.clock.now())
     return plan
 
 

@@ -128,13 +128,14 @@ def fsck_lines(found: Findings) -> list[str]:
     if found.saved is not None:
         saved = found.saved
         head = (
-            f"saved {saved.lines} lines ({saved.doubted} in doubt, {saved.dead} damaged)"
-            f" and {saved.events} entries; lost {saved.lost_lines} and {saved.lost_events}"
+            f"saved lines: {saved.lines} (in doubt: {saved.doubted}, damaged: {saved.dead}),"
+            f" entries: {saved.events}; lost lines: {saved.lost_lines},"
+            f" entries: {saved.lost_events}"
         )
     elif found.state == "absent":
         head = f"there is no {found.path} yet"
     else:
-        head = f"{found.path} is whole: {found.lines} lines, {found.events} entries"
+        head = f"{found.path} is whole; lines: {found.lines}, entries: {found.events}"
     oddities = (
         ("was damaged", found.complaints),
         ("damaged line", found.damaged_lines),

@@ -16,11 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from carrier.attempt import Evidence
+    from carrier.order import Order
     from dispatch.house import House
     from dispatch.post import Letter
     from dispatch.result import Result
     from registry.locks import Lease
     from registry.targets import Config
+
+
+def _check(lease: Lease) -> None:
+    if not still_ours(lease):
+        raise StateUnsafe(lease.path, "was replaced while we held it; nothing was started")
+
+
+def _clear(order: Order) -> None:
+    for folder in order.folders:
+        clear(folder)
 
 
 def carry(
@@ -38,16 +49,15 @@ def carry(
     """
     order, timed = post.pack(letters, config, house, lease.fd)
     post.lay_out(order, timed)
-    claimed = False
     try:
-        if not still_ours(lease):
-            raise StateUnsafe(lease.path, "was replaced while we held it; nothing was started")
+        _check(lease)
         claimed = claim(timed)
-    finally:
-        if not claimed:
-            for folder in order.folders:
-                clear(folder)
+    except Exception:
+        # Not after Ctrl-C: it may have come when the claim was on disk already.
+        _clear(order)
+        raise
     if not claimed:
+        _clear(order)
         return None
     found = attempt(order, tuple(each.envelope for each in timed), house.clock)
     return [

@@ -42,6 +42,8 @@ _IN_DOUBT: dict[str, Any] = {
     "created_at": 1.5,
 }
 _DEAD = {"state": kept.DEAD, "status": kept.DAMAGED}
+# What SQLite keeps beside a database; the last two when somebody has set it to WAL.
+_BESIDE = ("-journal", "-wal", "-shm")
 # A new database costs a state folder its old pace; the receiver says so when it is too much.
 _SENT_COLUMNS = ("session", "digest", "at")
 
@@ -125,7 +127,9 @@ def _all_rows(
 ) -> Iterator[dict[str, Any] | None]:
     """Every row of *table*; None for one that is named somewhere and cannot be read."""
     seen: set[int] = set()
-    yield from wreck.rows(old, table, columns, seen)
+    for row in wreck.rows(old, table, columns, []):
+        seen.add(row["id"])
+        yield row
     yield from wreck.rest(old, table, columns, seen)
 
 
@@ -149,11 +153,11 @@ def _save(
 
 def _carry_over_the_rest(old: sqlite3.Connection, new: sqlite3.Connection) -> None:
     """The pace and the relay's own time, where they can be read; both can do without."""
-    pulse = list(wreck.rows(old, "pulse", whole.PULSE_COLUMNS))
+    pulse = list(wreck.rows(old, "pulse", whole.PULSE_COLUMNS, []))
     if whole.is_pulse(pulse):
         values = tuple(pulse[0].values())[1:]
         new.execute("UPDATE pulse SET at = ?, watched = ?, pruned_at = ?", values)
-    for row in wreck.rows(old, "sent", ("rowid AS id", *_SENT_COLUMNS)):
+    for row in wreck.rows(old, "sent", ("rowid AS id", *_SENT_COLUMNS), []):
         _insert(new, "sent", {name: row[name] for name in _SENT_COLUMNS})
 
 
@@ -179,15 +183,15 @@ def _swap(places: Places, new: str, now: float) -> str:
     make_private(places.corrupt)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
     moved_to = _unused(f"{places.corrupt}/{stamp}-zdo.db")
-    journal = f"{places.database}-journal"
     _keep(places.database, moved_to)
-    if os.path.lexists(journal):
-        _keep(journal, f"{moved_to}-journal")
+    beside = [each for each in _BESIDE if os.path.lexists(places.database + each)]
+    for each in beside:
+        _keep(places.database + each, moved_to + each)
     sync_folder(places.corrupt)
-    # SQLite has read the old file, so its journal is spent; beside the new one it
-    # would be taken for that one's.
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(journal)
+    # SQLite has read the old file, so they are spent; beside the new one they would
+    # be taken for that one's.
+    for each in beside:
+        os.unlink(places.database + each)
     sync_folder(places.state)
     os.rename(new, places.database)
     sync_folder(places.state)

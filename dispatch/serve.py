@@ -11,7 +11,7 @@ from dispatch.aim import refuse_live_postbox
 from dispatch.errors import ClaimLost, DispatchError
 from dispatch.judge import class_of_error
 from dispatch.keep import Settled
-from dispatch.verdict import TABLE
+from dispatch.verdict import QUEUE, TABLE
 from dispatch.verify import patience
 from registry.errors import LeaseBusy, RegistryError
 from registry.locks import take_lease
@@ -126,10 +126,24 @@ def _settle(
         becomes = outcome.of_kept(result, each.line, tries, patience(station.database, house, now))
         settled.append(Settled(result, post.evidence_facts(evidence), becomes))
     keep.settle(station.database, house, settled, station.owner, now)
+    _take_back(station, ready, settled)
     for one in settled:
         post.forget_if_settled(one.result, house)
         station.tally.count(one.result, dead=one.outcome.state == kept.DEAD)
     station.told()
+
+
+def _take_back(station: Station, ready: Sequence[Ready], settled: Sequence[Settled]) -> None:
+    """What never got to its door does not count as gone there; what was dropped there does."""
+    stayed = [
+        each
+        for each, one in zip(ready, settled, strict=True)
+        if one.result.verdict.fate == QUEUE and one.result.verdict.name != "door-dropped"
+    ]
+    if stayed:
+        with station.database.writing() as link:
+            for each in stayed:
+                pace.take_back(link, each.aim.binding.target_session, each.line)
 
 
 def _doubt(station: Station, result: Result, reason: str) -> None:
@@ -137,6 +151,7 @@ def _doubt(station: Station, result: Result, reason: str) -> None:
     doubtful = replace(result, verdict=TABLE["unknown"], reason=reason)
     now = station.house.clock.now()
     with station.database.writing() as link:
+        spool.skip_attempt(link, str(result.delivery_id))
         spool.rest(link, str(result.delivery_id), outcome.of(doubtful), now)
         keep.note(link, journal.JUDGED, doubtful, {}, now)
     station.tally.count(doubtful, dead=False)

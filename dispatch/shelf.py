@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 
 from carrier.attempt import clear
 from dispatch import due, journal, keep, kept, outcome, pulse, spool
@@ -94,7 +95,7 @@ def requeue(database: Database, house: House, delivery: str, *, looked: bool) ->
         plain = _result(link, line)
         result = replace(plain, verdict=TABLE["queued"], reason="queued again by hand")
         keep.note(link, journal.REQUEUED, result, {}, now)
-    _forget_attempt(house, line)
+    _forget_attempts(house, line)
     return result
 
 
@@ -113,13 +114,18 @@ def drop(database: Database, house: House, delivery: str) -> Result:
         result = replace(result, reason="given up by hand")
         spool.give_up(link, line, outcome.dropped(line), now)
         keep.note(link, journal.DROPPED, result, {}, now)
-    _forget_attempt(house, line)
+    _forget_attempts(house, line)
     return result
 
 
-def _forget_attempt(house: House, line: Kept) -> None:
-    """Remove what the last attempt of *line* left: a person has decided, and it holds the line."""
-    clear(f"{house.places.attempts}/{line.key}.{line.attempts - kept.FIRST}")
+def _forget_attempts(house: House, line: Kept) -> None:
+    """Remove what attempts of *line* left: a person has decided, and they hold its text.
+
+    Also those that no row knows; they would put its next try in doubt again.
+    """
+    for name in os.listdir(house.places.attempts):
+        if name.partition(".")[0] == line.key:
+            clear(f"{house.places.attempts}/{name}")
 
 
 def _refuse_settled(line: Kept) -> None:

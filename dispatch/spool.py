@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dispatch.errors import ClaimLost, KeyConflict
 from dispatch.kept import (
+    AGAIN,
     CLAIMED,
     DEAD,
     DELIVERED,
@@ -17,6 +18,7 @@ from dispatch.kept import (
     QUEUED,
     SENT,
     UNCERTAIN,
+    WAITING,
     find,
     seal_of_line,
 )
@@ -40,6 +42,7 @@ class Draft(Record):
     target: str
     owner: str
     postbox: str
+    spelled: str = ""  # the address as it was given
     sender: str = "anonymous"
     given_key: str = ""
     idle: int = 0
@@ -100,7 +103,8 @@ def queue_again(link: Connection, line: Kept, born: float) -> None:
 
 def refuse_conflict(known: Kept, draft: Draft) -> None:
     """KeyConflict when *draft* is not the line that *known* is."""
-    if (known.digest, known.target) != (draft.digest, draft.target):
+    # A name that nobody bore when the line was kept may mean a session by now.
+    if known.digest != draft.digest or known.target not in (draft.target, draft.spelled):
         raise KeyConflict(draft.key, known.target)
 
 
@@ -109,11 +113,18 @@ def claim(link: Connection, lines: Iterable[Kept], owner: str, postbox: str, now
     for line in lines:
         claimed = link.execute(
             "UPDATE line SET state = ?, attempts = attempts + 1, tries = tries + 1,"
-            " claimed_at = ?, owner = ?, postbox = ? WHERE key = ? AND state = ? AND attempts = ?",
-            (CLAIMED, now, owner, postbox, line.key, QUEUED, line.attempts),
+            " claimed_at = ?, owner = ?, postbox = ?"
+            " WHERE key = ? AND state = ? AND attempts = ? AND status IN (?, ?, ?)",
+            # The status is the second witness that it may go: a damaged state is not enough.
+            (CLAIMED, now, owner, postbox, line.key, QUEUED, line.attempts, FRESH, AGAIN, WAITING),
         )
         if claimed.rowcount != 1:
             raise ClaimLost(line.key)
+
+
+def skip_attempt(link: Connection, key: str) -> None:
+    """The next number of the line with *key* is taken: a folder shows it, though no row does."""
+    link.execute("UPDATE line SET attempts = attempts + 1 WHERE key = ?", (key,))
 
 
 def rest(link: Connection, key: str, outcome: Outcome, now: float) -> bool:

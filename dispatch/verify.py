@@ -8,6 +8,7 @@ import json
 from carrier.attempt import collect, may_be_at_the_door
 from carrier.binding import Binding
 from carrier.late import read_late
+from carrier.layout import carrier_runs
 from carrier.run import Run, read_run
 from carrier.transcript import NONE, SURFACED, Follower, find_transcript
 from dispatch import journal, keep, kept, outcome, post, pulse
@@ -107,6 +108,8 @@ def judge_orphan(database: Database, delivery: str, leased: str, house: House) -
     envelope = post.envelope_of(result, house.config(), _text(line).encode(), body["nonce"])
     if may_be_at_the_door(folder, body.get("wrapper_s", envelope.wrapper_s), now):
         return replace(result, reason="its wrapper may still be at the door; ask again later")
+    if carrier_runs(house.places.attempts, leased):
+        return replace(result, reason="a carrier still drives the postbox; ask again later")
     run = read_run(folder) or Run(None, False, None, b"", b"", 0)  # noqa: FBT003 - by position
     evidence = collect(envelope, run, folder)
     binding = Binding(envelope.session_id, envelope.postbox)

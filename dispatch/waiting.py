@@ -41,7 +41,7 @@ def check_address(address: str, config: Config, house: House, telling: Telling) 
 
     A configured target, a session id and `name:…` need not run yet.  A name that a
     running session bears now means that session: another one that takes the name
-    later is not meant (docs/decisions/0007).
+    later is not meant (docs/decisions/0008).
     """
     listing = read_rows(config.claude_dir, house.processes)
     try:

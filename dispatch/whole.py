@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-_MOST_BYTES = 65_536
+    from dispatch.verdict import Verdict
+
 _MOST_TRIES = 1 << 20
 
 
@@ -76,6 +77,7 @@ PULSE_COLUMNS = ("id", "at", "watched", "pruned_at")
 
 _SEALED = ("key", "digest", "origin", "station", "target", "sender", "given_key", "idle")
 _MAY_BE_IN = (DONE, OPEN, FAILED)
+_AT_ITS_START = ("delivered-start", "surfaced")
 
 
 def is_whole(row: dict[str, Any]) -> bool:
@@ -83,7 +85,7 @@ def is_whole(row: dict[str, Any]) -> bool:
     if not all(type(row[name]) is _LINE[name][0] for name in (*_SEALED, "seal", "body", "state")):
         return False
     # A delivered line gives its bytes back after a month (dispatch/prune.py).
-    is_pruned = row["body"] == b"" and row["state"] >= kept.DELIVERED
+    is_pruned = row["body"] == b"" and row["state"] == kept.DELIVERED
     if not is_pruned and digest_of(row["body"]) != row["digest"]:
         return False
     return bool(row["seal"] == seal_of(**{name: row[name] for name in _SEALED}))
@@ -129,20 +131,21 @@ def contradicts(row: dict[str, Any], told: Iterable[tuple[str, str | None]]) -> 
     It would go to the door again although it may be in; or it counts as delivered
     although nobody ever found it so.
     """
-    fates: list[str | None] = []
+    verdicts: list[Verdict | None] = []
     begun = False
     for kind, name in told:
         if kind in (*journal.BEGUN, journal.QUEUED, journal.REQUEUED):
             begun = kind in journal.BEGUN
-            fates.append(None)
+            verdicts.append(None)
         elif kind in (*journal.VERDICTS, journal.DROPPED):
             begun = False
-            fates.append(TABLE[name].fate if name in TABLE else None)
-    if not fates:
+            verdicts.append(TABLE.get(name or ""))
+    if not verdicts:
         return False  # nothing is told of it
     if row["state"] in (kept.SENT, kept.DELIVERED):
-        return DONE not in fates
-    return may_go(row) and (begun or fates[-1] in _MAY_BE_IN)
+        return not any(each and each.state in _AT_ITS_START for each in verdicts)
+    last = verdicts[-1]
+    return may_go(row) and (begun or (last is not None and last.fate in _MAY_BE_IN))
 
 
 def may_go(row: dict[str, Any]) -> bool:

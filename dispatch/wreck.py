@@ -102,14 +102,14 @@ def complaints(link: sqlite3.Connection, path: str) -> tuple[str, ...]:
 
 
 def rows(
-    link: sqlite3.Connection, table: str, columns: tuple[str, ...], seen: set[int] | None = None
+    link: sqlite3.Connection, table: str, columns: tuple[str, ...], said: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """The rows of *table* in their order, as far as they can be read; *columns* from `id` on.
+    """The rows of *table* in their order, *columns* from `id` on; what ends it early is *said*.
 
-    Their ids are added to *seen*; none is given twice.
+    Of two with the same id only the first is given.
     """
-    seen = set() if seen is None else seen
-    with _complaining([]):
+    seen: set[int] = set()
+    with _complaining(said):
         for row in link.execute(f"{_select(table, columns)} NOT INDEXED ORDER BY id"):
             if row[0] not in seen:
                 seen.add(row[0])
@@ -214,6 +214,7 @@ def _counters(link: sqlite3.Connection) -> list[str]:
 
 def _header(path: str) -> list[str]:
     """Complaints about what SQLite does not say: a file that nobody may write, half a page."""
+    # Outside of a transaction: closing the file would let go of this process's locks on it.
     with open(path, "rb") as file:
         header = file.read(_HEADER)
     size, page = os.path.getsize(path), int.from_bytes(header[16:18], "big")

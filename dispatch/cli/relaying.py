@@ -9,11 +9,13 @@ import os
 import signal
 import sys
 
+from carrier.errors import NestedKiss
 from dispatch.cli.commands import Usage, this_house
 from dispatch.cli.speech import complain, speak
 from dispatch.due import due_next
 from dispatch.errors import DispatchError
 from dispatch.judge import class_of_error
+from dispatch.kiss import NESTED
 from dispatch.relay import RelayBusy, alone
 from dispatch.relay import relay as run_pass
 from dispatch.render import failure_line
@@ -40,6 +42,7 @@ def relay(*, follow: bool, seconds: float, as_object: bool) -> int:
         raise Usage("--for takes a number of seconds")
     house, tally = this_house(), Tally()
     try:
+        _refuse_nested(house)
         with alone(house):
             if follow:
                 return _follow(house, seconds, as_object=as_object)
@@ -47,9 +50,14 @@ def relay(*, follow: bool, seconds: float, as_object: bool) -> int:
                 _pass(house, seconds, tally, told)
     except RelayBusy:
         return _say_busy(as_object=as_object)
-    except RegistryError as error:
+    except (RegistryError, NestedKiss) as error:
         tally.broken(class_of_error(error), str(error))
     return _say(tally, as_object=as_object)
+
+
+def _refuse_nested(house: House) -> None:
+    if NESTED in house.env:
+        raise NestedKiss(house.env[NESTED])
 
 
 def _pass(house: House, seconds: float, tally: Tally, told: Callable[[Tally], None]) -> Plan | None:

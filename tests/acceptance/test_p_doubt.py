@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,8 +80,14 @@ def parent(pid: int) -> int:
         return int(file.read().rpartition(b")")[2].split()[1])
 
 
+def is_named(rig: Rig) -> bool:
+    """Whether the keeper has named its carrier on disk; killed earlier, nobody would end it."""
+    return any(Path(rig.state, "attempts").glob("*/carrier"))
+
+
 def kill(rig: Rig, relay: subprocess.Popen[str], who: str, carrier: int) -> None:
     """*who* are gone by SIGKILL, the pass is over, and the lease is free."""
+    wait_for(lambda: is_named(rig), "the carrier's name on disk")
     keeper = parent(carrier)
     pids = {"relay": relay.pid, "keeper": keeper, "carrier": carrier}
     for name in who.split():

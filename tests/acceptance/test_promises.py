@@ -105,6 +105,16 @@ def test_p04_order_per_target_and_a_bad_target_delays_no_other():
     assert told["kept"], told
 
 
+def test_p04_control_newest_first_is_seen():
+    """P4, control: the lines of a target come, but not in their order."""
+    assert play("drain-newest-first")["misplaced"]
+
+
+def test_p04_control_a_target_that_holds_all_others_is_seen():
+    """P4, control: nothing goes to anybody behind a target that does not run."""
+    assert play("drain-one-holds-all")["missing"]
+
+
 def test_p07_a_postbox_has_one_driver_whatever_is_done_to_its_lock_file():
     """P7: crowds of twenty, killed drivers, the lock file unlinked, replaced, linked, a FIFO."""
     told = play("crowds")
@@ -116,6 +126,11 @@ def test_p07_a_postbox_has_one_driver_whatever_is_done_to_its_lock_file():
 def test_p07_control_a_lease_that_is_not_passed_is_seen():
     """P7, control: a killed dispatcher frees the postbox while its carrier runs."""
     assert play("crowds-lease-not-passed")["overlaps"]
+
+
+def test_p08_control_without_adoption_a_detached_child_outlives_its_carrier():
+    """P8, control: a keeper that adopts no orphans leaves them; P8 itself is in test_p_stuck.py."""
+    assert play("stuck-not-adopted")["left"]
 
 
 def test_p09_lines_that_never_surface_are_never_written_twice():

@@ -177,7 +177,7 @@ def test_a_name_means_the_session_that_bears_it_now(own_rig):
 
 
 def test_a_name_that_is_spelt_as_one_means_whoever_bears_it(own_rig):
-    """`name:clerk` is asked for afresh at every try."""
+    """While nobody bears it, `name:clerk` means the first that does."""
     queued(own_rig, "name:clerk", "for the clerk")
     door = own_rig.door(name="clerk", session_id=OTHER)
 

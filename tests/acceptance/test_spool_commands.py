@@ -378,13 +378,18 @@ def test_a_damaged_database_is_named_kept_and_replaced(own_rig):
 
 
 def test_a_database_that_is_none_is_told(own_rig):
-    """Text where the database should be: every command names fsck, which makes a new one."""
+    """Text where the database should be: every command names fsck, which keeps it elsewhere."""
     os.mkdir(own_rig.state, 0o700)
-    Path(own_rig.state, "zdo.db").write_bytes(b"no database at all " * 500)
+    prose = b"no database at all " * 500
+    Path(own_rig.state, "zdo.db").write_bytes(prose)
     for words in EVERYBODY:
-        complained(own_rig.zdo(*words, timeout=15), "spool-unwritable", 73)
+        said = own_rig.zdo(*words, timeout=15)
+        complained(said, "spool-unwritable", 73)
+        assert "zdo fsck" in said.err
 
-    assert own_rig.zdo("fsck").exit in (0, 73)
+    told = own_rig.zdo("fsck", "--json").json
+    assert (73, prose) == (told["exit"], Path(told["saved"]["moved_to"]).read_bytes())
+    passed(own_rig.zdo("relay", "--json"), exit=0)
 
 
 def test_a_newer_zdos_database_is_refused_by_everybody(own_rig):

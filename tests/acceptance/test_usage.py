@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.saying import install_zdo
 from tests.fakes.rig import ROOT, Rig
 
 MARK = "--- end of one command ---"
@@ -36,15 +37,6 @@ def pattern_of(promised: str) -> str:
     return ".*".join(map(re.escape, promised.split("…")))
 
 
-def put_zdo_on_path(rig: Rig) -> None:
-    """A command `zdo` that runs this tree."""
-    path = Path(rig.bin) / "zdo"
-    code = f"import sys; sys.path.insert(0, '{ROOT}'); from dispatch.cli.main import main; main()"
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n', encoding="utf-8")
-    path.chmod(0o755)
-    (Path(rig.bin) / "python3").symlink_to(sys.executable)
-
-
 @pytest.mark.parametrize("block", BLOCKS, ids=[b.splitlines()[0][2:42] for b in BLOCKS])
 def test_a_console_block_does_what_the_page_says(block):
     """What USAGE.md shows is what its reader gets, word for word but for ids and times."""
@@ -53,7 +45,8 @@ def test_a_console_block_does_what_the_page_says(block):
     script = "".join(f"{command}\n__s=$?; echo '{MARK}'; (exit $__s)\n" for command, _ in commands)
     with Rig() as rig:
         rig.door(status="idle")
-        put_zdo_on_path(rig)
+        install_zdo(rig)
+        (Path(rig.bin) / "python3").symlink_to(sys.executable)
         ran = subprocess.run(
             ["/bin/sh", "-c", script],
             env=rig.env,
@@ -76,4 +69,4 @@ def test_a_console_block_does_what_the_page_says(block):
 
 def test_the_page_has_blocks_to_run():
     """A changed fence would make this whole module pass by running nothing."""
-    assert len(BLOCKS) >= 8
+    assert len(BLOCKS) >= 14

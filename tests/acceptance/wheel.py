@@ -42,7 +42,23 @@ def main() -> int:
             [python.parent / "zdo", "--version"], check=True, capture_output=True, text=True
         )
         print(f"{wheel.name}: {', '.join(sorted(found))}; {said.stdout.strip()} runs from it")
-    return 0
+        return try_as_cron(python.parent / "zdo", Path(folder))
+
+
+def try_as_cron(zdo: Path, folder: Path) -> int:
+    """Start *zdo* with next to no environment, as cron does; 0 when it says what it should."""
+    env = {
+        "ZDO_STATE_DIR": f"{folder}/state",
+        "ZDO_CONFIG": f"{folder}/zdo.toml",
+        "CLAUDE_CONFIG_DIR": f"{folder}/claude",
+    }
+    said = [
+        subprocess.run([zdo, *words], env=env, capture_output=True, text=True, check=False)
+        for words in (["relay"], ["unit", "cron"])
+    ]
+    right = "relay: nothing to do\n" == said[0].stdout and f" {zdo} relay " in said[1].stdout
+    print(f"as cron starts it: {said[0].stdout.strip() or said[0].stderr.strip()}")
+    return 0 if right and not said[0].stderr else 1
 
 
 if __name__ == "__main__":

@@ -155,15 +155,15 @@ def is_silent(path: str, lines: dict[int, dict[str, Any]]) -> bool:
     return any(row[name] != lines[number][name] for number, row in found.items() for name in names)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_damage_is_noticed_or_harmless(seed, capsys):
     """P16: no altered line passes as good; and without seal and digest some would."""
-    trials = damage_trials(100, seed)
+    trials = damage_trials(50, seed)
 
     with capsys.disabled():
         print(f"\nP16, seed {seed}: {trials}")
-    assert 100 == trials.detected + trials.harmless + trials.unseen
-    assert trials.detected > 50
+    assert 50 == trials.detected + trials.harmless + trials.unseen
+    assert trials.detected > 25
     assert trials.saved_lines > 20 * trials.detected
     # The control: SQLite's own check alone lets altered lines through.
     assert trials.silent > 0

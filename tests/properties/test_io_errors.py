@@ -20,13 +20,16 @@ from pathlib import Path
 
 import pytest
 
-from dispatch.database import Database
+from dispatch.database import SCHEMA_VERSION, Database
 from dispatch.errors import DatabaseUnusable
 from tests.fakes import faulty_spool
 from tests.fakes.faulty_spool import WRITES, attempt, became, path_of, prepare
 from tests.fakes.household import ROOT
+from tests.fakes.spools import SCHEMA_1
 
 STRACE = shutil.which("strace")
+# What measures the tests would have its own calls counted, and hit.
+BARE = {"PATH": os.defpath}
 # No write of the spool makes as many calls of one kind; it ends long before.
 FAR = 200
 
@@ -85,6 +88,7 @@ def inject(folder, calls, error, number):
     ended = subprocess.run(
         [*argv, sys.executable, "-m", "tests.fakes.faulty_spool", folder],
         cwd=ROOT,
+        env=BARE,
         capture_output=True,
         text=True,
         check=True,
@@ -155,6 +159,36 @@ def test_an_error_at_any_call_is_said_and_no_row_is_half(each, calls, error, lea
     assert {left for _, said, left in found if said != "ok"} <= {"before", "after"}
     assert set(failed) <= {"DatabaseUnusable", "DatabaseDamaged", "DatabaseFull, then ok"}
     assert len(failed) >= least
+
+
+OPEN = "import sys; from dispatch.database import Database; Database(sys.argv[1]).close()"
+
+
+@needs_strace
+@pytest.mark.parametrize("older", [False, True])
+def test_killed_at_any_write_a_database_is_made_or_migrated_by_the_next(tmp_path, older):
+    """P17: all of it or nothing, whether there was none before or one of an older zdo."""
+    ended = number = 0
+    while not ended:
+        number += 1
+        state = tmp_path / str(number)
+        state.mkdir(mode=0o700)
+        path = f"{state}/zdo.db"
+        if older:
+            with contextlib.closing(sqlite3.connect(path)) as link:
+                link.executescript(SCHEMA_1)
+        fault = f"inject=pwrite64,ftruncate,fdatasync:signal=KILL:when={number}"
+        argv = [STRACE, "-qq", "-o", "/dev/null", "-e", fault, "-P", path, "-P", f"{path}-journal"]
+        argv += [sys.executable, "-c", OPEN, path]
+        ended = subprocess.run(argv, cwd=ROOT, env=BARE, check=False).returncode == 0
+
+        Database(path).close()
+        with contextlib.closing(sqlite3.connect(path)) as link:
+            assert link.execute("SELECT count(*) FROM pulse").fetchone() == (1,)
+            assert link.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+            assert link.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+    assert number > 10
 
 
 def in_a_child(work):

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from carrier.late import leave_late
 from carrier.proof import TornReceipt
 from carrier.report import Unreadable
 from carrier.transcript import NONE, SURFACED
-from dispatch import spool
+from dispatch import kept
 from dispatch.judge import PROOFS
 from dispatch.verdict import DONE, SCALE
 from dispatch.verify import await_surface, verify
-from tests.fakes.envelopes import DELIVERY, T, a_receipt
+from registry.processes import Processes
+from tests.fakes.envelopes import DELIVERY, T
+from tests.fakes.envelopes import a_receipt as plain_receipt
 from tests.fakes.evidence import OTHER, StoppedClock, a_report, a_run, told
 from tests.fakes.household import LINE, Household
 
-HAPPENINGS = st.sampled_from(["verify", "verify", "await", "enqueue", "surface", "lose", "noise"])
+NOTICES = ("delivered", "denied", "expired", "dropped")
+WORLD = ("enqueue", "surface", "lose", "noise", "end", *NOTICES)
+HAPPENINGS = st.sampled_from(["verify", "await"] * 4 + list(WORLD))
+TARGET = os.getpid()
+
+
+def a_receipt(**changes):
+    """A receipt of the target that may end."""
+    return plain_receipt(pid=TARGET, **changes)
+
 
 RECEIPTS = st.sampled_from(
     [
@@ -51,34 +64,39 @@ def place(state):
     return SCALE.index(state) if state in SCALE else -1
 
 
-def state_of(home):
-    """The line's state in the spool."""
-    database = home.database()
-    with database.reading() as link:
-        kept = spool.find(link, DELIVERY)
-    database.close()
-    return kept.state
+class Mortal(Processes):
+    """A machine on which the target may have ended."""
+
+    ended = False
+
+    def start_token(self, pid):
+        """As it is, but for the target."""
+        return None if self.ended and pid == TARGET else super().start_token(pid)
 
 
 def happen(what, home, transcript, before):
     """One thing that the world does, or one later look and what it says."""
-    house = home.house(clock=StoppedClock())
+    processes = Mortal()
+    processes.ended = home.target_ended
+    house = home.house(clock=StoppedClock(), processes=processes)
     if what == "enqueue":
         transcript.enqueue(LINE.decode())
     elif what == "surface":
         transcript.surface(DELIVERY)
     elif what == "noise":
         transcript.add({"type": "assistant", "message": DELIVERY})
+    elif what == "end":
+        home.target_ended = True
+    elif what in NOTICES:
+        os.makedirs(home.folder(), exist_ok=True)
+        leave_late(home.folder(), told("held", what))
     elif what == "lose":
         Path(transcript.path).write_text("", encoding="utf-8")
     elif what == "verify":
         return verify(DELIVERY, house)
     else:
-        database = home.database()
-        try:
+        with home.opened() as database:
             return await_surface(database, before, house, 0.1)
-        finally:
-            database.close()
     return before
 
 
@@ -88,9 +106,11 @@ def test_no_later_look_lowers_a_verdict(evidence, happenings):
     """Proof and state only rise, a delivery stays one, and 0 is said only with its proof."""
     with tempfile.TemporaryDirectory() as folder:
         home = Household(Path(folder))
+        home.target_ended = False
         try:
             transcript = home.transcript()
             before = home.judged(**evidence)
+            over = home.line().state == kept.DELIVERED
             surfaced = evidence["proof"] == SURFACED
             for what in happenings:
                 surfaced = surfaced or what == "surface"
@@ -98,11 +118,14 @@ def test_no_later_look_lowers_a_verdict(evidence, happenings):
                 assert PROOFS.index(before.proof) <= PROOFS.index(found.proof)
                 assert place(before.verdict.state) <= place(found.verdict.state)
                 if before.verdict.fate == DONE:
-                    assert state_of(home) == spool.DELIVERED
+                    assert home.line().state in (kept.SENT, kept.DELIVERED)
                     assert found.verdict.name in (before.verdict.name, "surfaced", "not-surfaced")
                 if found.verdict.fate == DONE and before.verdict.fate != DONE:
                     assert surfaced
                     assert (found.verdict.name, found.proof) == ("surfaced", SURFACED)
+                if over:
+                    assert home.line().state == kept.DELIVERED
+                over = home.line().state == kept.DELIVERED
                 before = found
         finally:
             home.registry.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from registry.record import Record, fields
-from tests.torture import births, crowds, drain, kills, powercut, race, rigs
+from tests.torture import births, crowds, drain, kills, powercut, race, rigs, stuck
 from tests.torture.copies import Break, broken
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.torture.scene import Scene
 
 ROOT = Path(__file__).parents[2]
+MOST_SHOWN = 12
+SLOW_MS = 150  # before and after the hook, so that a carrier is there to be met
 FORGETS = 0.3  # of the lines never surface, though the door took them
 
 
@@ -44,6 +46,8 @@ class Sizes(Record):
     control_rounds: int = 40
     targets: int = 20
     each: int = 200
+    stuck: int = 100
+    control_stuck: int = 5
     seed: int = 1
 
 
@@ -51,7 +55,7 @@ class Sizes(Record):
 SMALL = {
     "kills": 200, "lines": 300, "control_kills": 150, "births": 30, "doubts": 50, "cuts": 6,
     "acks": 100, "control_cuts": 12, "keys": 20, "rounds": 7, "control_rounds": 30,
-    "targets": 6, "each": 32,
+    "targets": 4, "each": 32, "stuck": 6, "control_stuck": 3,
 }  # fmt: skip
 
 
@@ -79,6 +83,7 @@ def _control_kills(sizes: Sizes, tree: str | None) -> Record:
         seed=sizes.seed,
         tree=tree,
         enough=_caught,
+        carrier_ms=SLOW_MS,
     )
 
 
@@ -124,6 +129,15 @@ def _drain(sizes: Sizes, _tree: str | None) -> Record:
     return drain.compare(targets=sizes.targets, lines=sizes.each, seed=sizes.seed)
 
 
+def _control_drain(sizes: Sizes, tree: str | None) -> Record:
+    return drain.drain(targets=3, lines=40, seed=sizes.seed, bad=drain.ABSENT, tree=tree)
+
+
+def _stuck(sizes: Sizes, tree: str | None) -> Record:
+    trials = sizes.control_stuck if tree else sizes.stuck
+    return stuck.run_trials(trials=trials, seed=sizes.seed, tree=tree, until_left=tree is not None)
+
+
 RIGS = {
     "kills": Rig("P2", _kills),
     "kills-lease-not-passed": Rig("P2", _control_kills, rigs.LEASE_NOT_PASSED),
@@ -136,8 +150,12 @@ RIGS = {
     "race": Rig("P3", _race),
     "race-key-not-unique": Rig("P3", _race, rigs.KEY_NOT_UNIQUE),
     "drain": Rig("P4", _drain),
+    "drain-newest-first": Rig("P4", _control_drain, rigs.NEWEST_FIRST),
+    "drain-one-holds-all": Rig("P4", _control_drain, rigs.ONE_HOLDS_ALL),
     "crowds": Rig("P7", _crowds),
     "crowds-lease-not-passed": Rig("P7", _control_crowds, rigs.LEASE_NOT_PASSED),
+    "stuck": Rig("P8", _stuck),
+    "stuck-not-adopted": Rig("P8", _stuck, rigs.NOT_ADOPTED),
 }
 
 
@@ -212,7 +230,18 @@ def _row(told: dict[str, Any], seconds: float) -> str:
     if "skipped" in told:
         return f"{name:26} SKIPPED, NOT SHOWN: {told['skipped']}"
     told.pop("seconds", None)
-    return f"{name:26} {judged} {seconds:7.1f} s  {json.dumps(told)}"
+    return f"{name:26} {judged} {seconds:7.1f} s  {json.dumps(_short(told))}"
+
+
+def _short(value: Any) -> Any:
+    """*value* for a table: of long lists the first and how many there are."""
+    if isinstance(value, dict):
+        if len(value) > MOST_SHOWN and all(isinstance(each, int) for each in value.values()):
+            return f"{min(value.values())} to {max(value.values())}"
+        return {name: _short(each) for name, each in value.items()}
+    if isinstance(value, list) and len(value) > 1:
+        return f"{len(value)}, as {value[0]}"
+    return value
 
 
 if __name__ == "__main__":

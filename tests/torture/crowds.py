@@ -5,6 +5,7 @@ The fake carrier holds a lock of its own while it runs and says when it meets an
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections import Counter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 CROWD = 20
 RELAYS, QUEUED = 0.3, 0.2  # shares of the crowd
 CARRIER_MS = 40
+_AT_FDCWD, _EXCHANGE = -100, 2  # renameat2(2)
 VICTIM = "what a lock file must never touch"
 
 # What is done to the lock file in the middle of a crowd.
@@ -72,8 +74,8 @@ class Crowd:
         self.killer.kill(kills, 0.5, lambda: True)
         time.sleep(chance.uniform(0.0, 0.2))
         if kept is not None:
-            _clear(self.lock)
-            os.rename(kept, self.lock)
+            exchange(kept, self.lock)
+            _clear(kept)
         self.leader.answer()
         scene.wait_until_quiet()
         return self.victim.read_text(encoding="utf-8") == VICTIM
@@ -100,16 +102,23 @@ def tamper(kind: str, lock: str, victim: str) -> str | None:
         os.rename(lock + ".new", lock)
         return None
     kept = lock + ".kept"
-    os.rename(lock, kept)
     if kind == "symlink":
-        os.symlink(victim, lock)
+        os.symlink(victim, kept)
     elif kind == "fifo":
-        os.mkfifo(lock, 0o600)
+        os.mkfifo(kept, 0o600)
     elif kind == "hard-link":
-        os.link(victim, lock)
+        os.link(victim, kept)
     else:
-        os.mkdir(lock)
+        os.mkdir(kept)
+    exchange(kept, lock)
     return kept
+
+
+def exchange(one: str, other: str) -> None:
+    """Each of two paths has what the other had, at once: nobody sees a gap between."""
+    names = (os.fsencode(one), os.fsencode(other))
+    if ctypes.CDLL(None).renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _EXCHANGE):
+        raise OSError(f"{one} and {other} cannot be exchanged here")
 
 
 def _clear(path: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from registry.record import Record
 from tests.torture import tree as family
@@ -21,11 +21,11 @@ from tests.torture.scene import Scene, configuration
 if TYPE_CHECKING:
     from tests.torture.scene import Servant
 
-BAD = "bad"
+BAD, ABSENT, FROZEN = "bad", "absent", "frozen"
 ALWAYS, NEVER = "256", "0"
 FAILING = 0.25  # of the passes lose every carrier run
 HIDDEN = 0.15  # of the good targets do not run in a pass
-LONGEST_S = 500.0
+BURST = 30  # lines that a session takes in one pass, at best
 
 
 class Drain(Record):
@@ -47,40 +47,44 @@ class Drain(Record):
         return not (self.misplaced or self.doubled or self.missing)
 
 
-class Both(Record):
-    """The same drain without and with a target that always fails."""
+class Drains(Record):
+    """The same drain alone, beside a target that never runs, and beside one that is frozen."""
 
-    without: Drain
-    beside_bad: Drain
+    alone: Drain
+    absent: Drain
+    frozen: Drain
 
     @property
     def is_kept(self) -> bool:
-        """Whether both went as they should, the good targets in the same passes."""
-        drains = (self.without, self.beside_bad)
-        same = self.without.done_by == self.beside_bad.done_by
-        return same and all(each.is_kept for each in drains) and self.beside_bad.waiting > 0
+        """Whether all went as they should, the good targets in the same passes."""
+        drains = (self.alone, self.absent, self.frozen)
+        same = all(each.done_by == self.alone.done_by for each in drains)
+        left = self.absent.waiting and self.frozen.waiting
+        return bool(same and left and all(each.is_kept for each in drains))
 
 
-def compare(*, targets: int, lines: int, seed: int) -> Both:
-    """How two drains of the same fate went, one of them beside a bad target."""
-    return Both(
-        drain(targets=targets, lines=lines, seed=seed, bad=False),
-        drain(targets=targets, lines=lines, seed=seed, bad=True),
+def compare(*, targets: int, lines: int, seed: int, tree: str | None = None) -> Drains:
+    """How drains of the same fate went, two of them beside a bad target."""
+    return Drains(
+        *(
+            drain(targets=targets, lines=lines, seed=seed, bad=bad, tree=tree)
+            for bad in ("", ABSENT, FROZEN)
+        )
     )
 
 
-def drain(*, targets: int, lines: int, seed: int, bad: bool, tree: str | None = None) -> Drain:
-    """How *lines* lines for each of *targets* targets went; *bad*: one more never runs."""
+def drain(*, targets: int, lines: int, seed: int, bad: str, tree: str | None = None) -> Drain:
+    """How *lines* lines for each of *targets* targets went, and as many for a *bad* one."""
     family.adopt_orphans()
     began, chance = time.monotonic(), luck(seed)
-    with Scene(targets=targets, postboxes=1, tree=tree) as scene:
-        good = list(scene.targets)
+    with Scene(targets=targets + bool(bad), postboxes=1, tree=tree) as scene:
+        # By its name the bad one is looked at first; all share one postbox.
+        names = ([BAD] if bad else []) + [f"good{number:02d}" for number in range(targets)]
+        good, sessions = names[bool(bad) :], dict(zip(names, scene.targets, strict=True))
+        scene.rig.configure(configuration({n: scene.targets[sessions[n]] for n in names}, 1))
         Path(scene.claude + WAITS).write_text("0", encoding="ascii")
-        names = [BAD, *good] if bad else good
-        if bad:
-            # Nobody has its id: the first in line, through the same postbox as all.
-            everyone = {BAD: 999_999} | scene.targets
-            scene.rig.configure(configuration(everyone, 1))
+        if bad == FROZEN:
+            scene.freeze(sessions[BAD])
         clerk = scene.servant("sender", "clerk")
         for number in range(lines):
             for name in names:
@@ -88,16 +92,27 @@ def drain(*, targets: int, lines: int, seed: int, bad: bool, tree: str | None = 
                 if (told := clerk.answer())["status"]:
                     raise AssertionError(f"not queued: {told}")
         done_by: dict[str, int] = {}
-        passes = 0
-        while len(done_by) < targets and time.monotonic() - began < LONGEST_S:
+        passes, most = 0, 10 + 4 * -(-lines // BURST)
+        while len(done_by) < targets and passes < most:
             passes += 1
             _fail(scene, fails=chance.random() < FAILING)
-            scene.hide({name for name in good if chance.random() < HIDDEN})
+            away = {sessions[name] for name in good if chance.random() < HIDDEN}
+            scene.hide(away | {sessions[BAD]} if bad == ABSENT else away)
             _pass(scene, clerk)
             for name in good:
-                if name not in done_by and len(scene.doors.taken(name)) >= lines:
+                if name not in done_by and len(scene.doors.taken(sessions[name])) >= lines:
                     done_by[name] = passes
-        return _judged(scene, lines, done_by, passes, time.monotonic() - began)
+        taken = {name: scene.taken()[sessions[name]] for name in good}
+        waiting = [each for each in scene.lines(clerk) if each["target"] == BAD]
+        return Drain(
+            lines=lines * targets,
+            passes=passes,
+            done_by=done_by,
+            waiting=len(waiting),
+            carriers=scene.carriers(),
+            seconds=time.monotonic() - began,
+            **_judged(taken, lines),
+        )
 
 
 def _fail(scene: Scene, *, fails: bool) -> None:
@@ -112,26 +127,14 @@ def _pass(scene: Scene, clerk: Servant) -> dict[str, object]:
     return found
 
 
-def _judged(
-    scene: Scene, lines: int, done_by: dict[str, int], passes: int, seconds: float
-) -> Drain:
-    misplaced, doubled, missing = [], [], 0
-    for name, texts in scene.taken().items():
+def _judged(taken: dict[str, list[str]], lines: int) -> dict[str, Any]:
+    misplaced: list[str] = []
+    doubled: list[str] = []
+    missing = 0
+    for name, texts in taken.items():
         wanted = [f"{name} {number:04d}" for number in range(lines)]
         once = list(dict.fromkeys(texts))
         missing += len(set(wanted) - set(once))
         doubled += [text for text in once if texts.count(text) > 1]
         misplaced += [text for text, place in zip(once, wanted, strict=False) if text != place]
-    clerk = scene.servants[0]
-    waiting = [each for each in scene.lines(clerk) if each["target"] == BAD]
-    return Drain(
-        lines=lines * len(scene.targets),
-        passes=passes,
-        done_by=done_by,
-        misplaced=tuple(misplaced),
-        doubled=tuple(doubled),
-        missing=missing,
-        waiting=len(waiting),
-        carriers=scene.carriers(),
-        seconds=seconds,
-    )
+    return {"misplaced": tuple(misplaced), "doubled": tuple(doubled), "missing": missing}

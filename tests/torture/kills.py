@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from registry.record import Record, replace
 from tests.torture import tree as family
+from tests.torture.carrier import WAITS
 from tests.torture.killer import Killer
 from tests.torture.luck import luck
 from tests.torture.scene import Scene
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.torture.judge import Findings
 
-TARGETS, POSTBOXES = 20, 3
+TARGETS, POSTBOXES, CARRIER_MS = 20, 3, 8
 RELAY = ("relay", "--json")
 FOLLOW = ("relay", "--json", "--follow")
 PEACE_S = 120.0
@@ -41,7 +42,7 @@ PEOPLE = {
 }
 
 # A person who looks does so when nobody is at the door any more.
-RELAY_ENDS = (0, -9, 3, 69, 75, 76)  # the last: what became of a line
+RELAY_ENDS = (0, -9, -15, 3, 69, 75, 76)  # by us, or by what became of a line
 OPEN_STATES = ("queued", "claimed", "uncertain")
 
 
@@ -171,6 +172,7 @@ def siege(
     rounds: int = 1,
     tree: str | None = None,
     forgets: float = 0.0,
+    carrier_ms: int = CARRIER_MS,
     limit_s: float = 600.0,
     enough: Callable[[Scene], bool] = lambda _: False,
 ) -> Toll:
@@ -181,6 +183,7 @@ def siege(
     family.adopt_orphans()
     began = time.monotonic()
     with Scene(targets=TARGETS, postboxes=POSTBOXES, tree=tree, forgets=forgets) as scene:
+        Path(scene.claude + WAITS).write_text(str(carrier_ms), encoding="ascii")
         siege = Siege(scene, seed)
         left, stopped = 0, False
         for number in range(rounds):

@@ -19,6 +19,9 @@ LEASE_NOT_PASSED = (
     ),
 )
 
+# Orphans are not adopted: who leaves the carrier's group is not found again.
+NOT_ADOPTED = (Break("carrier/order.py", 'adopt: str = "prctl"', 'adopt: str = "getpid"'),)
+
 # What a dead dispatcher left counts as never done: no transcript, no permit is asked.
 BLIND_RETRY = (
     Break(
@@ -44,6 +47,20 @@ DELETE_FULL = (
 WAL_NORMAL = (
     Break("dispatch/database.py", "journal_mode=PERSIST", "journal_mode=WAL"),
     Break("dispatch/database.py", "synchronous=EXTRA", "synchronous=NORMAL"),
+)
+
+# The newest lines of a target first, as a stack has them.
+NEWEST_FIRST = (
+    Break("dispatch/due.py", "state <> ? ORDER BY id LIMIT", "state <> ? ORDER BY id DESC LIMIT"),
+)
+
+# The first target that cannot be served ends the look for others.
+ONE_HOLDS_ALL = (
+    Break(
+        "dispatch/due.py",
+        "            halts.append(aimed)\n",
+        "            halts.append(aimed)\n            return\n",
+    ),
 )
 
 # Nobody looks whether the key is there, and the table does not mind two.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -188,6 +189,13 @@ class Scene:
             name = json.loads(Path(folder, file).read_text(encoding="utf-8"))["name"]
             pid = file.partition(".")[0]
             os.rename(f"{folder}/{file}", f"{folder}/{pid}.{'hidden' if name in names else 'json'}")
+
+    def freeze(self, name: str) -> None:
+        """The session *name* lives and does nothing; its door takes what the kernel holds."""
+        for file in Path(self.rig.claude_dir, "sessions").glob("*.json"):
+            row = json.loads(file.read_text(encoding="utf-8"))
+            if row["name"] == name:
+                os.kill(row["pid"], signal.SIGSTOP)
 
     def texts_at(self, door: str) -> Iterator[tuple[str, str]]:
         """Id and text of each line at *door*."""

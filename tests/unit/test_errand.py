@@ -35,6 +35,7 @@ def test_a_draft_is_what_was_read_and_who_is_meant():
         draft.key, draft.digest, draft.body, draft.target, draft.owner, draft.postbox
     )  # fmt: skip
     assert ("me", "build-812", 1) == (draft.sender, draft.given_key, draft.idle)
+    assert "fable" == draft.spelled
 
 
 def test_without_a_key_none_was_given():

@@ -126,6 +126,7 @@ def test_a_line_that_is_not_what_was_accepted_is_dead_and_its_file_kept(house, p
     before = lines_in(path)
     change(path, "UPDATE line SET body = x'6f74686572' WHERE id = 8")
     damaged = Path(path).read_bytes()
+    Path(f"{path}-journal").write_bytes(bytes(600))  # spent, as ours is between two writes
 
     found = fsck.check(house)
 
@@ -133,6 +134,7 @@ def test_a_line_that_is_not_what_was_accepted_is_dead_and_its_file_kept(house, p
     assert (key_of(8),) == found.damaged_lines
     assert saved_of(house, dead=1) == found.saved
     assert damaged == Path(found.saved.moved_to).read_bytes()
+    assert bytes(600) == Path(f"{found.saved.moved_to}-journal").read_bytes()
     assert stat.S_IMODE(os.stat(house.places.corrupt).st_mode) == 0o700
     now = lines_in(path)
     dead = {"state": kept.DEAD, "status": kept.DAMAGED, "body": b"other"}
@@ -480,6 +482,19 @@ def test_what_a_killed_writer_left_half_done_is_taken_back_first(house, path, da
     assert before == now
     assert (fsck.DAMAGED if damaged else fsck.HEALTHY) == found.state
     assert not os.path.exists(f"{path}-journal")
+
+
+@pytest.mark.parametrize("beside", ["-journal", "-wal", "-shm"])
+def test_nothing_that_sqlite_kept_beside_the_damaged_file_stays(house, path, beside):
+    """Beside the new one it would be taken for its own."""
+    Path(path).write_bytes(b"this is no database at all" * 100)
+    Path(path + beside).write_bytes(b"of the old one")
+
+    found = fsck.check(house)
+
+    assert found.saved is not None
+    assert not os.path.exists(path + beside)
+    assert fsck.HEALTHY == fsck.check(house).state
 
 
 def test_two_repairs_in_one_second_keep_two_files(house, path):

@@ -66,7 +66,8 @@ def test_the_parts_lie_in_the_state_folder() -> None:
 
     parts = (found.database, found.attempts, found.locks, found.postbox)
     assert parts == ("/s/zdo.db", "/s/attempts", "/s/locks", "/s/postbox")
-    assert ("/s/ballast", "/s/corrupt") == (found.ballast, found.corrupt)
+    more = (found.ballast, found.corrupt, found.relay_lock)
+    assert more == ("/s/ballast", "/s/corrupt", "/s/relay.lock")
 
 
 @pytest.mark.parametrize("env", [{}, {"HOME": ""}])

@@ -12,8 +12,20 @@ import pytest
 
 from carrier.family import descendants, signal_each, signal_group
 from carrier.keeper import open_numbers, tell
+from carrier.proof import EAR, Receipt, read_receipt
 from carrier.run import read_run
 from carrier.ward import STDERR_LIMIT, STDOUT_LIMIT, wrapper_time
+from registry.processes import Processes
+from tests.fakes.ears import (
+    descriptors,
+    ear_of,
+    env_of,
+    is_gone,
+    send_away,
+    started_with,
+    target_of,
+    the_ear_of,
+)
 from tests.fakes.runs import (
     Stage,
     die,
@@ -471,3 +483,136 @@ def test_without_a_list_of_descriptors_the_likely_ones_are_closed(tmp_path):
     """Closing what is not open is free."""
     assert {0, 1, 2} <= set(open_numbers("/dev/fd"))
     assert range(1024) == open_numbers(f"{tmp_path}/none")
+
+
+@pytest.mark.parametrize("adopt", ["prctl", "no_such_function"])
+def test_the_ear_of_a_held_line_is_left_alone(tmp_path, adopt):
+    """The run ends at once, blocked and with its lease; one process stays, and keeps nothing."""
+    stage = Stage(tmp_path)
+    with target_of(stage, accept="hold") as door:
+        run = stage.run(env=env_of(stage), adopt=adopt, deadline_s=30.0)
+
+        ear = the_ear_of(stage.attempt_dir)
+        assert (0, False) == (run.exit, run.timed_out)
+        assert b"zdo wrote" in run.stdout
+        assert [ear] == started_with(stage.attempt_dir)
+        assert ear not in descendants(os.getpid())
+        os.close(stage.lease_fd)
+        assert stage.lease_is_free()
+        assert {os.devnull, "socket"} == {*descriptors(ear).values()}
+
+        door.kill()
+        assert is_gone(ear)
+
+
+@pytest.mark.parametrize("ignore_term", [False, True])
+def test_a_stray_is_ended_beside_an_ear(tmp_path, ignore_term):
+    """Within the graces, though somebody may stay."""
+    stray = {"s": 60, "setsid": True, "double": True, "ignore_term": ignore_term}
+    stage = Stage(tmp_path, stray=stray, before_s=0.3)
+    with target_of(stage, accept="hold"):
+        began = time.monotonic()
+
+        run = stage.run(env=env_of(stage))
+
+        ear = the_ear_of(stage.attempt_dir)
+        assert 0 == run.exit
+        assert time.monotonic() - began < ALLOWED_S + 2
+        assert not runs(stage.log("stray")[0]["pid"])
+        assert [ear] == started_with(stage.attempt_dir)
+        send_away(ear)
+
+
+@pytest.mark.parametrize(
+    ("token", "spared"),
+    [("cut -d' ' -f22 /proc/$!/stat", True), ("echo 1", False), ("echo", False)],
+)
+def test_who_signs_in_with_a_wrong_start_time_is_no_ear(tmp_path, token, spared):
+    """A pid alone spares nobody, its number may be anybody's; the first case is the control."""
+    stage = Stage(tmp_path, after_s=0.1)
+    quiet = f"> {os.devnull} 2>&1 < {os.devnull}"
+    ear = f"{stage.attempt_dir}/{EAR}"
+    stage.hook(f'setsid sleep 60 {quiet} & printf "%s" "$! $({token})" > {ear}; exit 2')
+
+    run = stage.run()
+
+    with open(ear, encoding="ascii") as file:
+        pid = int(file.read().split()[0])
+    assert (0, spared) == (run.exit, runs(pid))
+    if spared:
+        send_away(pid)
+
+
+def test_a_forged_name_of_a_stranger_changes_nothing(tmp_path):
+    """He is not the carrier's: neither ended nor a reason to leave a stray."""
+    stage = Stage(tmp_path, hook="none", stray={"s": 60, "setsid": True}, before_s=0.3)
+    token = Processes().start_token(os.getppid())
+    with open(f"{stage.attempt_dir}/{EAR}", "w", encoding="ascii") as file:
+        file.write(f"{os.getppid()} {token}")
+
+    stage.run()
+
+    assert os.getppid() == ear_of(stage.attempt_dir)
+    assert not runs(stage.log("stray")[0]["pid"])
+
+
+def _parts_of(stage):
+    """The wrapper of a stage's running carrier and its child, once the child is at the door."""
+    [start] = wait_for(lambda: stage.log("start"))
+    wait_for(lambda: stage.has("intent"))
+    below = descendants(start["pid"])
+    [child] = [pid for pid in below if not descendants(pid)]
+    [wrapper] = [pid for pid in below if descendants(pid) == [child]]
+    return wrapper, child
+
+
+@pytest.mark.parametrize("accept", ["surface", "hold"])
+def test_a_killed_wrapper_leaves_its_child_the_time_to_finish(tmp_path, accept):
+    """The prompt is blocked by the shell; the child's receipt is waited for, and it may stay."""
+    stage = Stage(tmp_path)
+    with target_of(stage, accept=accept, eof_after=0.8) as door:
+        dispatcher = in_child(lambda: _expect_exit(stage.run(env=env_of(stage)), 0))
+        wrapper, child = _parts_of(stage)
+        wait_for(door.rows)
+
+        os.kill(wrapper, signal.SIGKILL)
+
+        assert status_of(dispatcher) == 0
+        receipt = read_receipt(stage.attempt_dir)
+        assert isinstance(receipt, Receipt)
+        assert (True, True) == (receipt.wrote, receipt.eof)
+        assert b"blocked" in read_run(stage.attempt_dir).stdout
+        assert ([child] if accept == "hold" else []) == started_with(stage.attempt_dir)
+        if accept == "hold":
+            send_away(child)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_killed_child_is_a_doubt_and_nobody_waits(tmp_path, whole):
+    """It had the permit: the intent stays without a receipt, and the prompt is blocked."""
+    stage = Stage(tmp_path)
+    with target_of(stage, eof_after=None) as door:
+        dispatcher = in_child(lambda: _expect_exit(stage.run(env=env_of(stage)), 0))
+        wrapper, child = _parts_of(stage)
+        wait_for(door.rows)
+        began = time.monotonic()
+
+        signal_each((wrapper, child) if whole else (child,), signal.SIGKILL)
+
+        assert status_of(dispatcher) == 0
+        assert time.monotonic() - began < ALLOWED_S
+        assert [True, False] == [stage.has("intent"), stage.has("receipt.json")]
+        assert b"blocked" in read_run(stage.attempt_dir).stdout
+        assert [] == started_with(stage.attempt_dir)
+
+
+def test_at_the_deadline_a_child_at_the_door_finishes(tmp_path):
+    """Its receipt is there before the carrier is ended, and nothing of it is left."""
+    stage = Stage(tmp_path)
+    with target_of(stage, eof_after=1.0) as door:
+        run = stage.run(env=env_of(stage), deadline_s=0.6)
+
+        assert ["one line of text"] == door.lines()
+        assert run.timed_out
+        assert stage.has("receipt.json")
+        assert [] == started_with(stage.attempt_dir)

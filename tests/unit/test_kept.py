@@ -61,15 +61,15 @@ def test_a_line_is_read_back_as_it_was_accepted(database):
     """Its bytes, its target, its sender, its key as it was given."""
     body = b"\x00 any bytes \xff"
     asked = spool.Draft(
-        key_of(1),
-        hashlib.sha256(body).digest(),
-        body,
-        "fable",
-        OWNER,
-        POSTBOX,
-        "me",
-        "build-812",
-        1,
+        key=key_of(1),
+        digest=hashlib.sha256(body).digest(),
+        body=body,
+        target="fable",
+        owner=OWNER,
+        postbox=POSTBOX,
+        sender="me",
+        given_key="build-812",
+        idle=1,
     )
     with database.writing() as link:
         spool.accept(link, asked, NOW, 2.5)

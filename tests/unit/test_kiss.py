@@ -11,21 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from carrier.proof import issue, take
-from dispatch import journal, keep, spool, verify
+from carrier.proof import INTENT, issue, take
+from dispatch import journal, keep, kept, verify
+from dispatch.errand import Order
 from dispatch.errors import DeliveryUnknown
 from dispatch.house import House
-from dispatch.kiss import Order, kiss
+from dispatch.kiss import kiss
 from dispatch.line import line_of_text
 from registry.clock import Clock
 from registry.errors import LeaseBusy
 from registry.home import find_places, open_state
+from registry.ids import draw
 from registry.locks import take_lease
 from registry.processes import Processes
 from registry.record import replace
 from tests.fakes.envelopes import DELIVERY, P, T, an_envelope
 from tests.fakes.evidence import OTHER
-from tests.fakes.household import ROOT, Household, a_draft, asked
+from tests.fakes.household import ROOT, Household, a_draft, accept, asked
 from tests.fakes.rig import Rig
 
 LINE = "tests are green"
@@ -60,6 +62,7 @@ def house_of(rig, **changes):
         "places": find_places(rig.env),
         "clock": Clock(),
         "processes": Processes(),
+        "draw": draw,
         "python": sys.executable,
         "root": ROOT,
     }
@@ -85,7 +88,7 @@ def state(house):
     """The line's state; None when it was never kept."""
     database = keep.open_database(house)
     with database.reading() as link:
-        found = spool.find(link, DELIVERY)
+        found = kept.find(link, DELIVERY)
     database.close()
     return None if found is None else found.state
 
@@ -359,7 +362,7 @@ def test_the_line_is_accepted_and_settled_while_the_lease_is_held(home, number):
 
     kiss(order(), home.house(clock=AtLook(number, look)))
 
-    assert [(None, spool.CLAIMED)[number - 1]] == seen
+    assert [(None, kept.CLAIMED)[number - 1]] == seen
     lease(home.house()).close()
 
 
@@ -406,17 +409,17 @@ def test_a_lease_that_was_replaced_starts_nothing(home):
 
 
 def test_an_attempt_folder_that_cannot_be_made_is_spool_unwritable(home):
-    """73, told and kept; nothing was started and the key may be tried again."""
+    """73, told and kept; nothing was accepted, nothing was started, and the key is as new."""
     home.claude(RAN.format(home.root))
-    house = home.house(clock=AtLook(1, lambda: os.rmdir(f"{home.state}/attempts")))
+    house = home.house(clock=Meanwhile(lambda: os.rmdir(f"{home.state}/attempts")))
 
-    assert kiss(order(), house).verdict.name == "spool-unwritable"
-    assert story(house) == [("accepted", None), ("judged", "spool-unwritable")]
-    assert (spool.DEAD, False) == (state(house), os.path.exists(f"{home.root}/ran"))
-    assert (2, "carrier-exit") == told(kiss(order(), home.house()))
+    assert (None, "spool-unwritable") == told(kiss(order(), house))
+    assert story(house) == [("refused", "spool-unwritable")]
+    assert (None, False) == (state(house), os.path.exists(f"{home.root}/ran"))
+    assert (1, "carrier-exit") == told(kiss(order(), home.house()))
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "permit", "link"])
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "intent"])
 def test_an_attempt_folder_that_is_there_already_is_a_doubt(home, kind):
     """An emptied database does not know it: 3, the folder stays, and nothing is ever started."""
     home.claude(RAN.format(home.root))
@@ -429,18 +432,32 @@ def test_an_attempt_folder_that_is_there_already_is_a_doubt(home, kind):
         folder.symlink_to(home.root)
     else:
         folder.mkdir()
-    if kind == "permit":
+    if kind == "intent":
         issue(str(folder), an_envelope())
+        take(str(folder))
 
     first, second = kiss(order(), house), kiss(order(), house)
 
-    assert ("unknown", 3, 1) == (first.verdict.name, first.verdict.exit, first.attempt)
+    assert ("unknown", 3) == (first.verdict.name, first.verdict.exit)
     assert f"{DELIVERY}.1 is left" in str(first.reason)
     assert first == second
-    assert story(house) == [("accepted", None), ("judged", "unknown")]
-    assert (spool.UNCERTAIN, False) == (state(house), os.path.exists(f"{home.root}/ran"))
+    assert story(house) == [("refused", "unknown")] * 2
+    assert (None, False) == (state(house), os.path.exists(f"{home.root}/ran"))
     assert os.path.lexists(folder)
-    assert kind != "permit" or os.listdir(folder) == ["permit"]
+    assert kind != "intent" or os.listdir(folder) == ["intent"]
+
+
+def test_a_folder_that_a_killed_kiss_laid_out_and_never_claimed_is_made_anew(home):
+    """Its permit stands, so nothing was started: this kiss is the first attempt."""
+    home.claude(RAN.format(home.root))
+    house = home.house()
+    open_state(house.places)
+    folder = f"{home.state}/attempts/{DELIVERY}.1"
+    os.mkdir(folder)
+    issue(folder, an_envelope())
+
+    assert (1, "carrier-exit") == told(kiss(order(), house))
+    assert os.listdir(f"{home.state}/attempts") == []
 
 
 def test_an_emptied_database_delivers_no_second_time(home):
@@ -454,7 +471,7 @@ def test_an_emptied_database_delivers_no_second_time(home):
             os.unlink(f"{home.state}/{name}")
     home.claude(RAN.format(home.root))
 
-    assert (1, "unknown") == told(kiss(order(), home.house()))
+    assert (None, "unknown") == told(kiss(order(), home.house()))
     assert before == sorted(os.listdir(folder))
     assert not os.path.exists(f"{home.root}/ran")
 
@@ -476,6 +493,7 @@ def orphan(home, *, permit=True, taken=False):
         issue(folder, an_envelope(msg_id=DELIVERY, line=LINE, claude_dir=home.claude_dir))
     if taken:
         take(folder)
+        os.utime(f"{folder}/{INTENT}", (1, 1))  # long ago: its wrapper has had its time
     return folder
 
 
@@ -504,13 +522,13 @@ def test_a_key_that_conflicts_by_the_time_we_have_the_lease_is_refused(home):
 
     def use():
         with contextlib.closing(home.database()) as database:
-            keep.accept(database, a_draft(b"tests are red"), asked(), "n", 1.0)
+            accept(database, a_draft(b"tests are red"), asked(attempt=1))
 
     result = kiss(order(), home.house(clock=Meanwhile(use)))
 
     assert result.verdict.name == "key-conflict"
     assert story(home.house()) == [("accepted", None), ("refused", "key-conflict")]
-    assert (spool.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
+    assert (kept.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
 
 
 def test_a_key_that_may_be_tried_waits_its_turn_like_any_other(home):
@@ -521,7 +539,7 @@ def test_a_key_that_may_be_tried_waits_its_turn_like_any_other(home):
         result = kiss(order(lock_timeout_s=0), home.house())
 
     assert result.verdict.name == "carrier-busy"
-    assert (spool.DEAD, ("refused", "carrier-busy")) == (
+    assert (kept.DEAD, ("refused", "carrier-busy")) == (
         state(home.house()), story(home.house())[-1]
     )  # fmt: skip
 
@@ -564,7 +582,7 @@ def test_an_orphan_that_may_be_in_is_judged_and_never_tried_again(home, left, su
     if surfaced:
         home.transcript().surface(DELIVERY)
     home.claude(RAN.format(home.root))
-    name, ends = ("surfaced", spool.DELIVERED) if surfaced else ("unknown", spool.UNCERTAIN)
+    name, ends = ("surfaced", kept.DELIVERED) if surfaced else ("unknown", kept.UNCERTAIN)
 
     results = [kiss(order(), home.house()) for _ in range(2)]
 
@@ -584,7 +602,7 @@ def test_an_orphan_of_another_postbox_is_left_to_whoever_has_that_one(home):
 
     assert result.verdict.name == "unknown"
     assert "under way" in str(result.reason)
-    assert (spool.CLAIMED, ["permit"]) == (state(home.house()), os.listdir(folder))
+    assert (kept.CLAIMED, ["permit"]) == (state(home.house()), os.listdir(folder))
     assert story(home.house()) == [("accepted", None)]
     assert not os.path.exists(f"{home.root}/ran")
 
@@ -599,7 +617,7 @@ def test_an_orphan_whose_story_cannot_be_read_is_not_tried(home):
     result = kiss(order(), home.house())
 
     assert ("unknown", 3) == (result.verdict.name, result.verdict.exit)
-    assert (spool.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
+    assert (kept.CLAIMED, False) == (state(home.house()), os.path.exists(f"{home.root}/ran"))
 
 
 def test_an_orphan_that_never_reached_the_door_is_delivered_once(rig):
@@ -608,7 +626,7 @@ def test_an_orphan_that_never_reached_the_door_is_delivered_once(rig):
     rig.install_claude(hook="none")
     kiss(order(), house)  # the state folder and the first attempt's row
     with contextlib.closing(keep.open_database(house)) as database, database.writing() as link:
-        link.execute("UPDATE line SET state = ?", (spool.CLAIMED,))
+        link.execute("UPDATE line SET state = ?", (kept.CLAIMED,))
         link.execute("DELETE FROM event WHERE kind = 'judged'")
     folder = f"{house.places.attempts}/{DELIVERY}.1"
     os.mkdir(folder, 0o700)
@@ -631,7 +649,7 @@ def test_an_orphan_that_never_reached_the_door_is_delivered_once(rig):
         ("exit 0", "carrier-output"),
         (f"""echo '{{"type":"result","session_id":"{P}"}}'""", "wrapper-not-run"),
         (f"""echo '{{"type":"result","session_id":"{T}"}}'""", "carrier-mismatch"),
-        ("mv $ZDO_CARRIER_ATTEMPT/permit $ZDO_CARRIER_ATTEMPT/intent", "unknown"),
+        (TAKEN, "unknown"),
         (None, "carrier-spawn"),
     ],
 )
@@ -682,7 +700,7 @@ def test_an_outcome_that_cannot_be_kept_is_still_said(home):
     assert result.verdict.name == "journal-unwritable"
     assert "carrier-exit" in str(result.reason)
     assert result.carrier.exit == 7
-    assert state(home.house()) == spool.CLAIMED
+    assert state(home.house()) == kept.CLAIMED
 
 
 def test_a_delivery_surfaces_and_its_key_never_delivers_again(rig):
@@ -729,7 +747,7 @@ def test_a_key_that_is_under_way_is_a_doubt_and_no_refusal(rig):
     """Its first kiss may be at the door: unknown, whatever keeps the second from trying."""
     house = house_of(rig)
     database = keep.open_database(house)
-    keep.accept(database, a_draft(), asked(), "n", 1.0)
+    accept(database, a_draft(), asked(attempt=1))
     database.close()
     with lease_on(house):
         found = kiss(order(lock_timeout_s=0), house)
@@ -786,7 +804,7 @@ def test_ctrl_c_while_waiting_for_the_model_does_not_invite_a_repeat(rig):
     result = kiss(order(until_surfaced=True, wait_s=30.0), house)
 
     assert result.verdict.name == "not-surfaced"
-    assert state(house) == spool.DELIVERED
+    assert state(house) == kept.SENT
     assert [LINE] == rig.target.lines()
 
 
@@ -813,27 +831,6 @@ def test_ctrl_c_before_the_start_is_interrupted(home):
     assert (None, [("refused", "interrupted")]) == (state(home.house()), story(home.house()))
 
 
-class Interrupting(dict):
-    """An environment that stops this process when it is searched for a program."""
-
-    def get(self, name, default=None):
-        """Ctrl-C, here."""
-        if name == "PATH":
-            raise KeyboardInterrupt
-        return super().get(name, default)
-
-
-def test_ctrl_c_between_acceptance_and_start_is_the_lines_verdict(home):
-    """130, nothing was started, and the key may be tried again."""
-    result = kiss(order(), home.house(env=Interrupting(home.env)))
-
-    assert (1, "interrupted") == told(result)
-    assert story(home.house()) == [("accepted", None), ("judged", "interrupted")]
-    assert (spool.DEAD, []) == (state(home.house()), os.listdir(f"{home.state}/attempts"))
-    home.claude("exit 7")
-    assert (2, "carrier-exit") == told(kiss(order(), home.house()))
-
-
 def test_ctrl_c_after_the_run_tells_what_it_came_to(home):
     """The verdict is known, though not kept: the line stays claimed until somebody looks."""
     home.claude("exit 7")
@@ -844,7 +841,7 @@ def test_ctrl_c_after_the_run_tells_what_it_came_to(home):
     result = kiss(order(), home.house(clock=AtLook(2, stop)))
 
     assert result.verdict.name == "carrier-exit"
-    assert state(home.house()) == spool.CLAIMED
+    assert state(home.house()) == kept.CLAIMED
     assert verify.verify(DELIVERY, home.house()).verdict.name == "carrier-exit"
 
 
@@ -871,7 +868,7 @@ def test_ctrl_c_before_anything_is_known_is_an_honest_doubt(home):
 
     assert result.verdict.name == "unknown"
     assert "Ctrl-C" in str(result.reason)
-    assert state(home.house()) == spool.CLAIMED
+    assert state(home.house()) == kept.CLAIMED
     take_lease(f"{home.state}/locks", P, timeout_s=10, clock=Clock()).close()
     assert verify.verify(DELIVERY, home.house()).verdict.fate == "queue"
 

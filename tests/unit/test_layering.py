@@ -20,7 +20,8 @@ OURS = ("registry", "carrier", "dispatch")
 
 # Who may touch what only an edge touches (docs/INTERNALS.md, layers).
 EDGES = {
-    "fork": {"carrier.run"},
+    # The keeper, and the child of the wrapper that may stay as an ear.
+    "fork": {"carrier.run", "carrier.wrapper"},
     "posix_spawn": {"carrier.ward"},
     "posix_spawnp": set(),
     "execv": set(),
@@ -231,7 +232,7 @@ def imported_by_a_kiss(rig, *words, status):
 
 @pytest.fixture(scope="module")
 def loaded():
-    """What a delivered kiss and a refused one load."""
+    """What a delivered kiss loads, a refused one, and one that is queued."""
     with Rig() as rig:
         rig.door()
         # The first makes the state folder, the second keeps the checked configuration there.
@@ -240,10 +241,11 @@ def loaded():
         return {
             "delivered": imported_by_a_kiss(rig, "kiss", "fable", "x", status=0),
             "refused": imported_by_a_kiss(rig, "kiss", "itself", "x", status=2),
+            "queued": imported_by_a_kiss(rig, "kiss", "--queue", "fable", "x", status=0),
         }
 
 
-@pytest.mark.parametrize("how", ["delivered", "refused"])
+@pytest.mark.parametrize("how", ["delivered", "refused", "queued"])
 def test_a_kiss_imports_nothing_that_costs_more_than_it_does(loaded, how):
     """A plain kiss with a known configuration: none of the heavy modules."""
     assert sorted(loaded[how] & set(NEVER_ON_A_KISS)) == []
@@ -251,7 +253,7 @@ def test_a_kiss_imports_nothing_that_costs_more_than_it_does(loaded, how):
     assert not {name for name in loaded[how] if name.startswith(("typer", "pydantic"))}
 
 
-@pytest.mark.parametrize("how", ["delivered", "refused"])
+@pytest.mark.parametrize("how", ["delivered", "refused", "queued"])
 def test_enum_comes_only_with_what_needs_it(loaded, how):
     """`re` of json and `signal` bring it; a module of ours never does."""
     if "enum" in loaded[how]:

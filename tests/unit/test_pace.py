@@ -105,6 +105,28 @@ def test_a_clock_that_jumps_never_takes_the_room_away(database, jump):
     assert NOW + jump == ask(database, pace.said_until, TEXT, NOW + jump)
 
 
+def test_what_did_not_get_to_its_door_does_not_count(database):
+    """Its next try need not wait for it; what was said before it still counts."""
+    line, other = a_line(), a_line(body=b"tests are red")
+    for at, lines in ((NOW - 40, [line]), (NOW, [line, other])):
+        with database.writing() as link:
+            pace.note(link, T, lines, at)
+            pace.note(link, P, lines, at)
+    assert (27, NOW + 31) == (
+        ask(database, pace.room, NOW), ask(database, pace.said_until, line.digest, NOW)
+    )  # fmt: skip
+
+    with database.writing() as link:
+        pace.take_back(link, T, line)
+
+    assert (28, NOW) == (
+        ask(database, pace.room, NOW), ask(database, pace.said_until, line.digest, NOW)
+    )  # fmt: skip
+    assert NOW + 31 == ask(database, pace.said_until, other.digest, NOW)
+    with database.reading() as link:
+        assert 27 == pace.room(link, P, NOW)
+
+
 def rows(database):
     """How much is remembered."""
     with database.reading() as link:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from carrier.layout import PASSING
 from dispatch import kept, prune, spool
 from dispatch.errors import KeyConflict
 from dispatch.outcome import Outcome
@@ -35,7 +38,7 @@ def over(home, key=DELIVERY, *, state=kept.DELIVERED, at=BEGAN):
 def pruned(home, at):
     """The lines as (state, bytes), after the prune of that day."""
     with home.opened() as database:
-        prune.once_a_day(database, at)
+        prune.once_a_day(database, f"{home.state}/attempts", at)
         with database.reading() as link:
             return [(line.state, len(line.body)) for line in kept.select(link, "ORDER BY id", ())]
 
@@ -109,3 +112,97 @@ def test_no_day_stands_still_for_a_heap(home):
 
     assert [0, 0, len(LINE)] == [size for _, size in first]
     assert [0, 0, 0] == [size for _, size in second]
+
+
+# Folders that nobody needs: a line lies in each.
+
+
+def folder(home, name, *, at=BEGAN):
+    """An attempt's folder, last changed at *at*."""
+    path = f"{home.state}/attempts/{name}"
+    os.mkdir(path, 0o700)
+    with open(f"{path}/intent", "wb") as file:
+        file.write(LINE)
+    os.utime(path, (at, at))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("state", "stays"),
+    [
+        (kept.SENT, False),
+        (kept.DELIVERED, False),
+        (kept.DEAD, False),
+        (kept.UNCERTAIN, True),
+        (None, True),
+    ],
+)
+def test_what_a_killed_process_left_of_a_line_that_is_over_goes(home, state, stays):
+    """The folder of an open line is evidence; that of an unknown one is for a person to see."""
+    if state is None:
+        home.queued(key_of(2))
+    else:
+        over(home, state=state)
+    path = folder(home, f"{DELIVERY}.1")
+
+    pruned(home, BEGAN + 1.1 * DAY_S)
+
+    assert stays == os.path.exists(path)
+
+
+def test_a_line_under_way_keeps_its_folder(home):
+    """Its dispatcher may be dead for days; whoever judges it needs it."""
+    home.queued()
+    home.taken()
+    path = folder(home, f"{DELIVERY}.1")
+
+    pruned(home, BEGAN + 9 * DAY_S)
+
+    assert os.path.exists(path)
+
+
+@pytest.mark.parametrize("name", [f".0123456789ab.{PASSING}", f"{DELIVERY}.1.0123.{PASSING}"])
+def test_what_was_on_its_way_when_somebody_was_killed_goes(home, name):
+    """Nobody knows it by that name."""
+    over(home, state=kept.UNCERTAIN)
+    path = folder(home, name)
+
+    pruned(home, BEGAN + 1.1 * DAY_S)
+
+    assert not os.path.exists(path)
+
+
+@pytest.mark.parametrize("name", [f"{DELIVERY}.2", f".0123456789ab.{PASSING}"])
+@pytest.mark.parametrize("age", [0.9 * DAY_S, 0.0, -400 * DAY_S])
+def test_what_is_of_today_stays(home, name, age):
+    """Its dispatcher may be at work; and what a clock that was set back dates in the future."""
+    over(home, state=kept.DEAD)
+    path = folder(home, name, at=BEGAN + 2 * DAY_S - age)
+
+    pruned(home, BEGAN + 2 * DAY_S)
+
+    assert os.path.exists(path)
+
+
+class Passing:
+    """The system, in which one folder goes between its listing and the look at it."""
+
+    lstat = staticmethod(os.lstat)
+
+    @staticmethod
+    def listdir(path):
+        """One more than there is."""
+        return [f"{key_of(5)}.1", *os.listdir(path)]
+
+
+def test_a_folder_that_goes_by_itself_is_no_trouble(home):
+    """Kisses come and go meanwhile, and the pass goes on."""
+    over(home)
+    path = folder(home, f"{DELIVERY}.1")
+    before, prune.os = prune.os, Passing
+    try:
+        pruned(home, BEGAN + 2 * DAY_S)
+    finally:
+        prune.os = before
+
+    assert not os.path.exists(path)

@@ -135,13 +135,13 @@ def test_no_carrier_is_started_when_the_time_is_over(queue):
 
 def test_what_is_left_is_counted_at_the_end(queue):
     """A pass whose time was over after its first run does not count that run's lines as waiting."""
-    queue.rig.install_claude(before_s=0.4)
+    queue.rig.install_claude(before_s=1.1)
     queue.rig.door()
     queue.rig.door(name="other", session_id=OTHER)
     queue.put("a")
     queue.put("b", to="other")
 
-    tally = queue.relay(seconds=0.3)
+    tally = queue.relay(seconds=1.0)
 
     assert (1, 1, 1) == (tally.delivered, tally.runs, tally.left)
 
@@ -199,6 +199,7 @@ def test_only_one_relay_is_at_work(queue):
     """The second is told, and a killed one leaves nothing behind that has to be broken."""
     with alone(queue.house()), pytest.raises(RelayBusy), alone(queue.house()):
         pass
+    assert 0o600 == os.stat(queue.house().places.relay_lock).st_mode & 0o777
 
     def die():
         with alone(queue.house()):

@@ -124,6 +124,16 @@ def test_a_time_that_is_none_is_usage():
         one_pass(seconds=float("nan"))
 
 
+def test_a_relay_from_inside_a_carrier_is_refused(queue, capsys, monkeypatch):
+    """K16: it would be many kisses."""
+    monkeypatch.setenv("ZDO_CARRIER_DOOR_TARGET", "fable")
+    queue.put("a")
+
+    assert one_pass() == 2
+    told = capsys.readouterr()
+    assert (told.out, True) == ("relay: nothing done\n", told.err.startswith("zdo: nested-kiss: "))
+
+
 def test_another_relay_at_work_is_no_failure(queue, capsys):
     """It is said, with 0 and the same fields as ever."""
     with alone(queue.house()):
@@ -338,6 +348,8 @@ def test_a_terminal_has_a_bar(queue, monkeypatch):
     """Drawn without a thread: a keeper is forked while it stands there."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
+    for name in ("TTY_COMPATIBLE", "TTY_INTERACTIVE", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
     tally = Tally()
     tally.results, tally.left = [asked()], 2
     with terminal() as screen, relaying._bar() as told:

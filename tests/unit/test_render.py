@@ -162,12 +162,15 @@ SAVED = Saved("/s/corrupt/x", lines=3, events=9, doubted=1, dead=2, lost_lines=4
         (Findings("/s/zdo.db", "absent"), ["fsck: there is no /s/zdo.db yet"]),
         (
             Findings("/s/zdo.db", "healthy", lines=2, events=7),
-            ["fsck: /s/zdo.db is whole: 2 lines, 7 entries"],
+            ["fsck: /s/zdo.db is whole; lines: 2, entries: 7"],
         ),
         (
             Findings("/s/zdo.db", "damaged", saved=SAVED, complaints=("page 3\x1b",)),
             [
-                "fsck: saved 3 lines (1 in doubt, 2 damaged) and 9 entries; lost 4 and 5",
+                (
+                    "fsck: saved lines: 3 (in doubt: 1, damaged: 2), entries: 9;"
+                    " lost lines: 4, entries: 5"
+                ),
                 "was damaged: page 3\\x1b",
             ],
         ),

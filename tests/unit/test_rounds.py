@@ -11,7 +11,7 @@ import pytest
 from carrier.errors import AttemptExists
 from carrier.proof import INTENT, PERMIT, RUN, peek
 from dispatch import post, rounds
-from dispatch.errors import KeyConflict, SpoolUnwritable
+from dispatch.errors import DatabaseFull, KeyConflict, SpoolUnwritable
 from dispatch.result import LineFacts
 from registry.clock import Clock
 from registry.errors import StateUnsafe
@@ -121,9 +121,9 @@ def test_what_is_not_claimed_is_not_run_and_leaves_nothing(home, lease):
     assert ([], 0) == (left(home), ran(home))
 
 
-@pytest.mark.parametrize("error", [KeyConflict("k", "t"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [KeyConflict("k", "t"), DatabaseFull("zdo.db", "full")])
 def test_a_claim_that_fails_leaves_nothing_and_runs_nothing(home, lease, error):
-    """A full disk, a conflict, Ctrl-C: no folder with the line in it stays behind."""
+    """A full disk, a conflict: no folder with the line in it stays behind."""
 
     def claim(_):
         raise error
@@ -131,6 +131,18 @@ def test_a_claim_that_fails_leaves_nothing_and_runs_nothing(home, lease, error):
     with pytest.raises(type(error)):
         carry(home, lease, claim, count=2)
     assert ([], 0) == (left(home), ran(home))
+
+
+def test_a_claim_that_ctrl_c_came_into_keeps_its_folders(home, lease):
+    """It may be on disk: only the permits that stand show then that nothing was started."""
+
+    def claim(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry(home, lease, claim, count=2)
+    assert [f"{key_of(n)}.1" for n in (1, 2)] == left(home)
+    assert (2, 0) == (folders_with(home, PERMIT, 2), ran(home))
 
 
 def test_a_lease_that_was_replaced_claims_nothing(home, lease):

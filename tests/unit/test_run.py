@@ -7,15 +7,18 @@ import fcntl
 import json
 import os
 import signal
+import sys
 import time
 
 import pytest
 
+from carrier.argv import wrapper_command
 from carrier.family import Orphans
 from carrier.run import Run, ended_by, find_binary, read_run, run_carrier, watch
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.record import replace
+from tests.fakes.ears import ROOT, env_of, send_away, started_with, target_of, the_ear_of
 from tests.fakes.runs import ENV, Stage, fail, in_child, runs, slow_taker, status_of, wait_for
 
 
@@ -275,6 +278,47 @@ def test_a_killed_keepers_round_is_withdrawn_and_its_wrapper_waited_for(tmp_path
     assert list(range(taken)) == stage.having("receipt.json")
     assert list(range(taken, 3)) == stage.having("withdrawn")
     assert [] == stage.having("permit")
+
+
+@pytest.mark.parametrize("stray", [None, {"s": 30, "setsid": True, "ignore_term": True}])
+def test_a_killed_keepers_ear_is_left_alone(tmp_path, stray):
+    """Its carrier and every stray are ended; who stays for a held line is not."""
+    stage = Stage(tmp_path, stray=stray, before_s=0.2, after_s=30, ignore_term=bool(stray))
+    with target_of(stage, accept="hold"):
+        dispatcher = in_child(lambda: _expect(stage.run(env=env_of(stage)), exit=None))
+        keeper, carrier = _keeper_of(stage)
+        ear = the_ear_of(stage.attempt_dir)
+        wait_for(lambda: stage.log("hooks"))
+
+        os.kill(keeper, signal.SIGKILL)
+
+        assert status_of(dispatcher) == 0
+        assert not runs(carrier)
+        assert [ear] == started_with(stage.attempt_dir)
+        send_away(ear)
+
+
+SLOW = (
+    "import time, carrier.stay as s; w = s.withdraw_from_the_run;"
+    " s.withdraw_from_the_run = lambda *g: (time.sleep(0.4), w(*g)); from carrier.wrapper"
+)
+
+
+def test_a_killed_keepers_ear_may_sign_in_late(tmp_path):
+    """Its receipt is there a moment before its name: until then TERM does not end it."""
+    stage = Stage(tmp_path)
+    with target_of(stage, accept="hold", eof_after=0.5) as door:
+        stage.hook(wrapper_command(sys.executable, ROOT).replace("from carrier.wrapper", SLOW))
+        dispatcher = in_child(lambda: _expect(stage.run(env=env_of(stage)), exit=None))
+        keeper, _ = _keeper_of(stage)
+        wait_for(door.rows)
+
+        os.kill(keeper, signal.SIGKILL)
+
+        assert status_of(dispatcher) == 0
+        ear = the_ear_of(stage.attempt_dir)
+        assert [ear] == started_with(stage.attempt_dir)
+        send_away(ear)
 
 
 def test_a_keeper_killed_before_it_named_its_carrier_is_only_noticed(tmp_path):

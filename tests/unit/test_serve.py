@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from dispatch import shelf
 from dispatch.kept import FIRST
 from dispatch.verify import verify
 from tests.acceptance.saying import lease
@@ -46,10 +47,10 @@ def test_all_lines_of_a_postbox_go_in_one_run(queue):
 
 
 def test_a_leased_postbox_stops_no_other(queue):
-    """The other one is served first; then the leased one is waited for a while, and left."""
+    """The other one is served first; then the leased one is waited for, as the time allows."""
     a, b = both(queue)
     with lease(queue.rig):
-        tally = queue.relay()
+        tally = queue.relay(seconds=2)
 
     assert (1, 1, None) == (tally.delivered, tally.left, tally.trouble)
     assert ["queued", "delivered"] == queue.states(a, b)
@@ -122,11 +123,32 @@ def test_a_line_that_fails_waits_with_growing_patience(queue):
         line = queue.line(delivery)
         waits.append(line.due_at - queue.clock.now())
         assert 0 == queue.relay().runs
-        # Longer than the same text has to wait, whatever came of it.
-        queue.later(waits[-1] + 31)
+        # What never got to its door is no duplicate, so the back-off is all of the wait.
+        queue.later(waits[-1] + 0.1)
 
     assert [2.5, 5.0, 10.0] == pytest.approx(waits, abs=0.5)
     assert (FIRST + 3, FIRST + 3) == (line.attempts, line.tries)
+
+
+@pytest.mark.parametrize(
+    ("script", "behaviour", "gone"),
+    [
+        ({}, {}, 1),
+        ({"accept": "dropped"}, {}, 1),
+        ({}, {"hook": "none", "outcome": "empty-failed"}, 0),
+        ({}, {"hook": "none"}, 0),
+    ],
+)
+def test_only_what_got_to_a_door_fills_its_minute(queue, script, behaviour, gone):
+    """Delivered or dropped there; not a line whose carrier failed before it."""
+    queue.rig.configure(CONFIG.replace("settle_s = 0.05", "settle_s = 1"))
+    queue.fable.change(**script)
+    queue.rig.install_claude(**behaviour)
+    queue.put("a")
+    queue.relay()
+
+    with queue.database() as database, database.reading() as link:
+        assert (gone,) == link.execute("SELECT count(*) FROM sent").fetchone()
 
 
 def test_after_24_tries_a_line_is_a_dead_letter(queue):
@@ -199,6 +221,10 @@ def test_a_folder_that_the_journal_does_not_know_is_a_doubt(queue):
     assert ["uncertain", "uncertain", "queued"] == queue.states(a, b, c)
     assert "left from an attempt that the journal does not know" in tally.trouble[1]
     assert "unknown" == verify(a, queue.house()).verdict.name
+    with queue.database() as database:
+        for delivery in (a, b):
+            shelf.requeue(database, queue.house(), delivery, looked=True)
+    assert (3, ["delivered"] * 3) == (queue.relay().delivered, queue.states(a, b, c))
 
 
 def test_a_line_that_is_not_what_was_accepted_goes_nowhere(queue):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 
 import pytest
 
@@ -12,6 +13,7 @@ from dispatch.errors import DeliveryUnknown, LineInDoubt, LineUnderWay, NotOnShe
 from tests.fakes.envelopes import DELIVERY
 from tests.fakes.queues import Queue
 from tests.fakes.rig import Rig
+from tests.fakes.runs import wait_for
 
 FIELDS = (
     "delivery_id", "key", "target", "sender", "state", "class", "reason", "attempts", "bytes",
@@ -265,6 +267,30 @@ def test_a_given_up_line_can_be_asked_for_by_its_key(queue):
 
     assert "key-conflict" == queue.kiss("b", key="build-1").verdict.name
     assert "delivered-start" == queue.kiss("a", key="build-1").verdict.name
+
+
+@pytest.mark.parametrize("act", [lambda q, d: requeue(q, d, looked=True), drop])
+def test_what_is_found_out_meanwhile_counts(queue, act):
+    """While a person waits for his turn the line is seen to be in: nothing may queue it again."""
+    (delivery,) = queue.put("a")
+    put_in(queue, delivery, kept.UNCERTAIN, kept.DOUBT)
+    found = []
+
+    def decide():
+        try:
+            act(queue, delivery)
+        except NotOnShelf as error:
+            found.append(str(error))
+
+    with queue.database() as database, database.writing() as link:
+        person = threading.Thread(target=decide)
+        person.start()
+        wait_for(lambda: len(os.listdir("/proc/self/task")) > 1)
+        link.execute("UPDATE line SET state = 20")
+    person.join()
+
+    assert [f"delivery {delivery} is delivered"] == found
+    assert ["delivered"] == queue.states(delivery)
 
 
 @pytest.mark.parametrize("act", [requeue, drop])

@@ -358,6 +358,28 @@ def test_the_same_line_is_no_conflict(database):
     spool.refuse_conflict(find(database), draft(owner=OTHER, postbox="", sender="else", idle=1))
 
 
+@pytest.mark.parametrize("ask", [accept, enqueue])
+def test_a_name_that_means_a_session_by_now_is_the_line_of_once(database, ask):
+    """Kept while nobody bore it, asked for again under its key: the same command, no conflict."""
+    enqueue(database, draft(target="name:fable", spelled="name:fable"))
+    before = find(database)
+
+    assert before == ask(database, draft(target=OTHER, spelled="name:fable"))
+    with pytest.raises(KeyConflict):
+        ask(database, draft(target=OTHER, spelled=OTHER))
+
+
+@pytest.mark.parametrize("name", ["queued", "dead", "uncertain"])
+def test_a_number_that_a_folder_has_is_used_by_no_row(database, name):
+    """Nothing else of the line changes."""
+    STATES[name](database)
+    before = find(database)
+
+    write(database, spool.skip_attempt, KEY)
+
+    assert replace(before, attempts=before.attempts + 1) == find(database)
+
+
 # What a new start gives a line.
 
 

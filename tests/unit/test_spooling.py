@@ -171,7 +171,7 @@ def test_a_whole_spool_is_said(queue, capsys):
 
     assert spooling.fsck(as_object=False) == 0
     assert capsys.readouterr() == (
-        f"fsck: {queue.rig.state}/zdo.db is whole: 2 lines, 2 entries\n", "",
+        f"fsck: {queue.rig.state}/zdo.db is whole; lines: 2, entries: 2\n", "",
     )  # fmt: skip
     assert spooling.fsck(as_object=True) == 0
     shown = said(capsys)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import typer
+
+from dispatch.cli import app
 from dispatch.cli.options import KISS
+from dispatch.kept import STATE_NAMES
+from dispatch.tally import Tally
 from dispatch.verdict import DONE, FAILED, NONE, OPEN, QUEUE, SCALE, TABLE
+from tests.acceptance.saying import SPOOL_FIELDS
 
 USAGE = Path(__file__).parents[2] / "USAGE.md"
 
@@ -36,11 +43,14 @@ INTERFACE_ROWS = {
 }
 
 
-def usage_table(heading: str) -> list[list[str]]:
-    """The body rows of the first table under *heading* in USAGE.md, cell by cell."""
-    section = USAGE.read_text(encoding="utf-8").split(f"## {heading}\n", 1)[1]
-    lines = section.splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+def usage_table(heading: str, head: str = "") -> list[list[str]]:
+    """The body of the first table under *heading* in USAGE.md whose first cell begins with *head*.
+
+    Row by row, cell by cell.
+    """
+    section = USAGE.read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1]
+    lines = section.split("\n## ", 1)[0].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(f"| {head}"))
     body = []
     for line in lines[first + 2 :]:
         if not line.startswith("|"):
@@ -70,6 +80,53 @@ def test_usage_shows_the_options_of_kiss():
     expected = [[f"`{o.flag}`", o.kind, o.help] for o in KISS]
 
     assert usage_table("Options of `zdo kiss`") == expected
+
+
+def named_in(cell: str) -> list[str]:
+    """The words in backquotes in *cell*."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_usage_names_every_field_of_a_pass():
+    """In the order in which `zdo relay --json` prints them."""
+    rows = usage_table("When the session is away or busy", head="field")
+
+    assert [name for row in rows for name in named_in(row[0])] == list(Tally().as_json())
+
+
+def test_usage_names_every_field_of_a_kept_line():
+    """In the order in which `zdo spool list --json` prints them."""
+    head = "field of `zdo spool list --json`"
+    rows = usage_table("When the session is away or busy", head=head)
+
+    assert [name for row in rows for name in named_in(row[0])] == list(SPOOL_FIELDS)
+
+
+def test_usage_shows_the_states_that_a_kept_line_is_listed_in():
+    """The others are delivered."""
+    rows = usage_table("When the session is away or busy", head="state")
+
+    shown = [named_in(row[0])[0] for row in rows]
+    assert shown == [name for name in STATE_NAMES.values() if name not in ("sent", "delivered")]
+
+
+def test_usage_shows_the_options_of_the_relay():
+    """With the words of their help."""
+    command = typer.main.get_command(app.app).commands["relay"]
+    helps = {each.opts[0]: each.help for each in command.params}
+    rows = usage_table("When the session is away or busy", head="option")
+
+    assert {row[0].strip("`"): row[2] for row in rows} == helps
+
+
+def test_usage_gives_the_relays_statuses_their_classes():
+    """Every status that the table names is the exit of a class that ends a pass so."""
+    rows = usage_table("When the session is away or busy", head="exit")
+    told = {int(status) for row in rows for status in row[0].split(", ")}
+    fates = {v.exit for v in TABLE.values() if v.fate in (OPEN, FAILED)} - {70}
+
+    # Given up for its time, a line has the class for which it waited.
+    assert fates | {0, 2, 67, 69, 73, 74, 75, 76, 78, 130} == told
 
 
 def test_every_row_is_complete_and_from_the_vocabulary():

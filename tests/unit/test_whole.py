@@ -56,6 +56,7 @@ def test_only_a_delivered_line_may_have_given_its_bytes_back():
 
     assert whole.is_whole(pruned | {"state": kept.DELIVERED})
     assert not whole.is_whole(pruned | {"state": kept.SENT})
+    assert not whole.is_whole(pruned | {"state": kept.DEAD})
     assert not whole.is_whole(pruned | {"state": kept.DELIVERED, "seal": bytes(16)})
 
 
@@ -185,6 +186,13 @@ REQUEUED = ("requeued", "queued")
         (kept.QUEUED, kept.WAITING, (QUEUED, ("deferred", "target-not-running")), False),
         (kept.DELIVERED, kept.DONE, (ACCEPTED, ("judged", "carrier-exit")), True),
         (kept.SENT, kept.DONE, (QUEUED,), True),
+        (kept.DELIVERED, kept.DONE, (ACCEPTED, ("judged", "door-held")), True),
+        (
+            kept.DELIVERED,
+            kept.DONE,
+            (ACCEPTED, ("judged", "door-held"), ("verified", "not-surfaced")),
+            False,
+        ),
         (kept.DELIVERED, kept.DONE, (ACCEPTED, ("judged", "surfaced"), ACCEPTED), False),
         (kept.CLAIMED, kept.FRESH, (QUEUED,), False),
         (kept.UNCERTAIN, kept.DOUBT, (QUEUED,), False),

@@ -1,28 +1,24 @@
 """The wrapper as a program: one write at most, one decision always, and no word of the line."""
 
-import contextlib
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from carrier import proof
-from carrier.door import Door
-from carrier.envelope import Envelope
+from carrier.late import read_late
 from carrier.proof import Receipt
-from carrier.knock import Machine, carry, find_attempt, hook_fields, read_hook
-from registry.clock import Clock
-from registry.processes import Processes
 from tests.fakes.door import FakeDoor
+from tests.fakes.ears import descriptors, ear_of, is_gone, send_away, started_with, the_ear_of
 from tests.fakes.envelopes import DELIVERY, P, an_envelope, recorded
+from tests.fakes.runs import wait_for
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 RUN = "from carrier.wrapper import main; main()"
@@ -85,10 +81,16 @@ def receipt_in(folder: str) -> Receipt:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    """A rig with a running target."""
+    """A rig with a running target; no process and no socket of ours is left at the end."""
     (tmp_path / "attempts").mkdir()
     with FakeDoor(str(tmp_path / "claude")) as door:
-        yield Rig(tmp_path / "attempts", door)
+        made = Rig(tmp_path / "attempts", door)
+        yield made
+        for folder in os.listdir(made.root):
+            if (pid := ear_of(f"{made.root}/{folder}")) is not None:
+                send_away(pid)
+        wait_for(lambda: started_with(str(made.root)) == [])
+        assert {*os.listdir(door.socks)} <= {os.path.basename(door.socket)}
 
 
 def test_it_writes_leaves_its_receipt_and_blocks(rig: Rig) -> None:
@@ -142,14 +144,17 @@ def test_wrappers_at_once_write_once(rig: Rig) -> None:
 
 @pytest.mark.parametrize("found", ["held", "refused"])
 def test_a_notice_is_in_the_receipt(rig: Rig, found: str) -> None:
-    """The process that writes is the one that listens."""
+    """The process that writes is the one that listens; it stays where a line is held."""
     rig.door.change(accept="hold" if found == "held" else "refuse")
-    folder = rig.attempt(settle_s=2)
+    folder = rig.attempt(settle_s=0.5)
 
-    rig.run(folder)
+    assert said(rig.run(folder)) == f"zdo wrote {DELIVERY}"
 
     (notice,) = receipt_in(folder).notices
     assert found in (notice.status, notice.status_detail)
+    assert [proof.EAR] * (found == "held") == [
+        name for name in os.listdir(folder) if name not in (proof.INTENT, proof.RECEIPT)
+    ]
 
 
 def test_a_cleared_target_is_not_written(rig: Rig) -> None:
@@ -233,24 +238,6 @@ def test_a_knock_for_another_delivery_is_found_beside(rig: Rig) -> None:
     assert os.listdir(first) == [proof.PERMIT]
 
 
-@pytest.mark.parametrize(
-    ("given", "delivery_id", "found"),
-    [
-        (None, DELIVERY, None),
-        ("", DELIVERY, None),
-        ("/a/b", None, "/a/b"),
-        (f"/a/{DELIVERY}.3/", DELIVERY, f"/a/{DELIVERY}.3/"),
-        ("/nowhere/x.1", DELIVERY, None),
-        ("/", DELIVERY, None),
-    ],
-)
-def test_an_attempt_is_found_or_not(
-    given: str | None, delivery_id: str | None, found: str | None
-) -> None:
-    """Without a folder there is nothing to do."""
-    assert find_attempt(given, delivery_id) == found
-
-
 @pytest.mark.parametrize("kind", ["none", "missing", "empty", "torn", "pipe", "file", "noread"])
 def test_without_a_readable_permit_it_blocks_and_writes_nothing(rig: Rig, kind: str) -> None:
     """Whatever lies in the permit's place."""
@@ -285,6 +272,145 @@ def test_a_receipt_that_cannot_be_left_still_blocks(rig: Rig) -> None:
     assert said(rig.run(folder)).startswith("zdo wrapper-trouble")
     assert rig.door.lines() == ["one line of text"]
     assert os.path.exists(f"{folder}/{proof.INTENT}")
+
+
+KILL = "os.kill(os.getpid(), 9)"
+
+
+@pytest.mark.parametrize(
+    ("program", "left"),
+    [
+        (f"import os, carrier.proof as p; p.take = lambda _: {KILL}; {RUN}", [proof.PERMIT]),
+        (
+            f"import os, carrier.door as d; d.InboxDoor.speak = lambda *_: {KILL}; {RUN}",
+            [proof.INTENT],
+        ),
+        (f"import os, carrier.wrapper as w; w._tell = lambda *_: {KILL}; {RUN}", None),
+        (f"import os, carrier.wrapper as w; w._let_go_of = lambda *_: 1 / 0; {RUN}", ["permit"]),
+    ],
+)
+def test_a_child_that_dies_without_a_word_still_blocks(
+    rig: Rig, program: str, left: list[str] | None
+) -> None:
+    """Killed before the permit, before the door, after the receipt; or it cannot even begin."""
+    folder = rig.attempt()
+
+    assert said(rig.run(folder, program=program)) == "zdo wrapper-trouble killed"
+    assert (left or [proof.INTENT, proof.RECEIPT]) == sorted(os.listdir(folder))
+    assert ([] if left else ["one line of text"]) == rig.door.lines()
+
+
+def test_without_a_process_for_the_door_it_blocks(rig: Rig) -> None:
+    """The system refuses the fork: the permit stands, and can be withdrawn."""
+    folder = rig.attempt()
+    program = (
+        "import os\n"
+        "def refuse(): raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
+        f"os.fork = refuse\n{RUN}"
+    )
+
+    assert said(rig.run(folder, program=program)) == "zdo wrapper-trouble BlockingIOError"
+    assert rig.door.calls() == []
+    assert proof.withdraw(folder)
+
+
+def forked(rig: Rig, folder: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A wrapper whose child is at the door, and the child."""
+    argv = [sys.executable, "-c", RUN]
+    pipe = subprocess.PIPE
+    run = subprocess.Popen(argv, env=rig.env(folder), stdin=subprocess.DEVNULL, stdout=pipe)
+    wait_for(rig.door.rows)
+    (child,) = (pid for pid in started_with(folder) if pid != run.pid)
+    return run, child
+
+
+@pytest.mark.parametrize("accept", ["surface", "hold"])
+def test_a_killed_parent_costs_no_receipt(rig: Rig, accept: str) -> None:
+    """The child finishes at the door; where the line is held, it stays as ever."""
+    rig.door.change(accept=accept, eof_after=0.5, hold_then="denied", hold_after=1.5)
+    folder = rig.attempt()
+    run, child = forked(rig, folder)
+
+    run.kill()
+
+    assert run.communicate()[0] == b""
+    wait_for(lambda: proof.read_receipt(folder))
+    assert (receipt_in(folder).wrote, receipt_in(folder).eof) == (True, True)
+    if accept == "hold":
+        assert child == the_ear_of(folder)
+        assert ["held", "denied"] == [each.status for each in wait_for(lambda: read_late(folder))]
+    assert is_gone(child)
+
+
+def test_an_ear_stays_behind_a_held_line(rig: Rig) -> None:
+    """Quiet and bare: a session of its own, its sockets, and no word of the line."""
+    canary = "c4n4ry-\u00e9-\u2028"
+    rig.door.change(accept="hold", hold_then="denied", hold_after=1.5)
+    folder = rig.attempt(line=canary)
+
+    assert said(rig.run(folder)) == f"zdo wrote {DELIVERY}"
+
+    ear = the_ear_of(folder)
+    assert [ear] == started_with(folder)
+    if sys.platform == "linux":
+        open_ = descriptors(ear)
+        assert [os.devnull] * 3 == [open_.pop(number) for number in range(3)]
+        assert {"socket"} == {*open_.values()}
+        shown = [Path(f"/proc/{ear}/{name}").read_bytes() for name in ("cmdline", "environ")]
+        assert [b"c4n4ry" in each for each in shown] == [False, False]
+    assert ear == os.getsid(ear)
+    assert os.path.basename(str(receipt_in(folder).reply)) in os.listdir(rig.door.socks)
+    assert ["held", "denied"] == [each.status for each in wait_for(lambda: read_late(folder))]
+    assert is_gone(ear)
+    assert [True] * 2 == [each["hung_up"] for each in rig.door.notices(2)]
+
+
+def test_an_ear_goes_when_it_is_told_to(rig: Rig) -> None:
+    """TERM ends it; its socket goes, and the receipt stands."""
+    rig.door.change(accept="hold")
+    folder = rig.attempt()
+    rig.run(folder)
+
+    send_away(the_ear_of(folder))
+
+    assert [os.path.basename(rig.door.socket)] == os.listdir(rig.door.socks)
+    assert ["held"] == [each.status for each in receipt_in(folder).notices]
+    assert read_late(folder) == ()
+
+
+@pytest.mark.parametrize("number", [0, signal.SIGHUP, signal.SIGINT])
+def test_an_ear_outlasts_the_wrappers_time_and_its_terminal(rig: Rig, number: int) -> None:
+    """Neither the alarm of the wrapper nor what a terminal sends at its end ends it."""
+    rig.door.change(accept="hold", hold_then="expired", hold_after=2.5)
+    folder = rig.attempt(wrapper_s=1.5)
+    rig.run(folder)
+    ear = the_ear_of(folder)
+
+    os.kill(ear, number)
+
+    assert ["held", "expired"] == [each.status for each in wait_for(lambda: read_late(folder))]
+    assert is_gone(ear)
+
+
+def test_who_cannot_sign_in_does_not_stay(rig: Rig) -> None:
+    """The keeper would end it: it says so, and the receipt stands."""
+    rig.door.change(accept="hold")
+    folder = rig.attempt()
+    os.mkdir(f"{folder}/{proof.EAR}")
+
+    assert said(rig.run(folder)) == "zdo wrapper-trouble IsADirectoryError"
+    assert ["held"] == [each.status for each in receipt_in(folder).notices]
+    wait_for(lambda: started_with(folder) == [])
+
+
+def test_a_held_line_without_a_receipt_has_no_ear(rig: Rig) -> None:
+    """Nobody would look for its answer."""
+    rig.door.change(accept="hold")
+    folder = rig.attempt()
+    os.mkdir(f"{folder}/{proof.RECEIPT}")
+
+    assert said(rig.run(folder)).startswith("zdo wrapper-trouble")
+    wait_for(lambda: started_with(folder) == [])
 
 
 @pytest.mark.parametrize(
@@ -326,13 +452,12 @@ def test_a_reason_that_is_not_ascii_is_still_a_decision(rig: Rig) -> None:
     assert said(done) == "zdo ?"
 
 
-@pytest.mark.parametrize("how", ["closed", "broken", "full"])
+@pytest.mark.parametrize("how", ["", ">&-", "<&- >&-", "<&- >&- 2>&-", ">/dev/full"])
 def test_a_stdout_that_takes_nothing_is_exit_2(rig: Rig, how: str) -> None:
-    """The line is delivered all the same, and the prompt blocked."""
+    """Broken, closed, or full: the line is delivered all the same, and the prompt blocked."""
     folder = rig.attempt()
     reading, writing = os.pipe()
-    command = 'exec "$0" -c "$1"' + (" >&-" if how == "closed" else "")
-    command += " >/dev/full" if how == "full" else ""
+    command = f'exec "$0" -c "$1" {how}'
     os.close(reading)
 
     argv = ["/bin/sh", "-c", command, sys.executable, RUN]
@@ -414,7 +539,7 @@ def test_the_line_is_nowhere_but_at_the_door(rig: Rig) -> None:
     out, err = run.communicate()
 
     assert rig.door.lines() == [canary]
-    assert call["ancestry"][1]["pid"] == run.pid
+    assert call["ancestry"][1]["pid"] == run.pid  # the wrapper, whose child writes
     where = [*shown, out, err, Path(f"{folder}/{proof.RECEIPT}").read_bytes()]
     assert [b"c4n4ry" in each for each in where] == [False] * 5
     assert not any("c4n4ry" in " ".join(step["argv"]) for step in call["ancestry"])
@@ -436,15 +561,17 @@ HEAVY = {
 
 
 def test_its_imports_are_few(rig: Rig) -> None:
-    """A kiss waits for its start: nothing heavy is in it after a whole delivery."""
+    """A kiss waits for its start: nothing heavy is in its child after a whole delivery."""
     folder = rig.attempt()
     program = (
         f"import sys, os; sys.path.insert(0, {ROOT!r})\n"
         "import carrier.wrapper as w\n"
+        "def tell(told, said, tell=w._tell):\n"
+        "    tell(told, ' '.join([said, *sys.modules]))\n"
         "def block(said):\n"
         "    os.write(1, '\\n'.join([said, *sys.modules]).encode())\n"
         "    os._exit(0)\n"
-        "w.block = block\n"
+        "w._tell, w.block = tell, block\n"
         "w.main()"
     )
     argv = [sys.executable, "-IS", "-c", program]
@@ -452,104 +579,8 @@ def test_its_imports_are_few(rig: Rig) -> None:
         argv, env=rig.env(folder), input=hook_input(), capture_output=True, check=True
     )
 
-    answer, *modules = done.stdout.decode().split("\n")
-    assert answer == f"zdo wrote {DELIVERY}"
-    assert HEAVY.intersection(modules) == set()
-
-
-@contextlib.contextmanager
-def pipe_with(content: bytes) -> Iterator[int]:
-    """The reading end of a pipe that holds *content* and stays open."""
-    reading, writing = os.pipe()
-    os.write(writing, content)
-    try:
-        yield reading
-    finally:
-        os.close(reading)
-        os.close(writing)
-
-
-def test_a_whole_object_on_an_open_pipe_is_enough() -> None:
-    """Nobody waits for an end that need not come."""
-    started = time.monotonic()
-    with pipe_with(hook_input() + b"\n") as fd:
-        assert hook_fields(read_hook(fd, Clock()))["session_id"] == P
-    assert time.monotonic() - started < 0.9
-
-
-@pytest.mark.parametrize("content", [b"", b'{"half":{}', b"{}"])
-def test_a_silent_pipe_is_left_after_a_second(content: bytes) -> None:
-    """What came by then is what there is."""
-    started = time.monotonic()
-    with pipe_with(content) as fd:
-        assert read_hook(fd, Clock()) == content
-    assert 0.9 < time.monotonic() - started < 3
-
-
-def test_a_terminal_a_folder_and_nothing_are_empty(tmp_path: Path) -> None:
-    """None of them is waited for."""
-    leader, follower = pty.openpty()
-    folder = os.open(tmp_path, os.O_RDONLY)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    started = time.monotonic()
-    try:
-        assert [read_hook(fd, Clock()) for fd in (follower, folder, nothing, 9999)] == [b""] * 4
-    finally:
-        for fd in (leader, follower, folder, nothing):
-            os.close(fd)
-    assert time.monotonic() - started < 0.9
-
-
-def test_an_endless_stdin_is_cut() -> None:
-    """1 MiB is more than any hook's input."""
-    fd = os.open("/dev/zero", os.O_RDONLY)
-    try:
-        assert len(read_hook(fd, Clock())) == 1 << 20
-    finally:
-        os.close(fd)
-
-
-class Slow(Clock):
-    """A clock on which a second passes at every look."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def monotonic(self) -> float:
-        """Later than before."""
-        self.at += 1
-        return self.at
-
-
-def test_a_stdin_in_drops_is_read_for_a_second_in_all() -> None:
-    """The limit is for the whole of it, not for each part."""
-    with pipe_with(b"{") as fd:
-        assert read_hook(fd, Slow()) == b""
-
-
-def test_the_wrapper_limits_itself_by_the_envelope(rig: Rig) -> None:
-    """The alarm and the door's deadline come from `wrapper_s`, less what the receipt needs."""
-    limits: list[float] = []
-    deadlines: list[float] = []
-
-    class NoDoor(Door):
-        def speak(self, *_: object) -> Any:
-            raise InterruptedError
-
-        def listen(self, *_: object) -> Any:
-            return {}
-
-    def door(deadline: float) -> Door:
-        deadlines.append(deadline)
-        return NoDoor()
-
-    class Still(Clock):
-        def monotonic(self) -> float:
-            return 100.0
-
-    env: Mapping[str, str] = rig.env(rig.attempt(wrapper_s=7.0))
-    with pytest.raises(InterruptedError):
-        carry(env, b"", Machine(Still(), Processes(), door, limits.append))
-
-    assert (limits, deadlines) == ([7.0], [106.5])
-    assert isinstance(an_envelope(), Envelope)
+    answer, *of_the_parent = done.stdout.decode().split("\n")
+    assert answer.startswith(f"zdo wrote {DELIVERY} ")
+    of_the_child = answer.split(" ")[3:]
+    assert "carrier.door" in {*of_the_child} - {*of_the_parent}
+    assert HEAVY.intersection(of_the_child) == set()

@@ -15,9 +15,12 @@ import pytest
 
 from carrier import proof
 from carrier.envelope import to_bytes
+from carrier.late import read_late
 from carrier.proof import Receipt
 from tests.fakes.door import FakeDoor
+from tests.fakes.ears import is_gone, send_away, started_with, the_ear_of
 from tests.fakes.envelopes import P, an_envelope
+from tests.fakes.runs import wait_for
 
 if TYPE_CHECKING:
     from carrier.envelope import Envelope
@@ -130,10 +133,11 @@ class Round:
 
 @pytest.fixture
 def round_(tmp_path: Path) -> Iterator[Round]:
-    """A round without targets and lines as yet."""
+    """A round without targets and lines as yet; no process and no socket of ours is left."""
     with contextlib.ExitStack() as stack:
         made = Round(tmp_path, stack)
         yield made
+        wait_for(lambda: started_with(str(made.root)) == [])
         if made.doors:
             assert made.left_behind() == set()
 
@@ -416,6 +420,63 @@ def test_notices_are_in_the_receipts_of_their_lines(round_: Round) -> None:
     told = [[n.status for n in receipt.notices] for receipt in round_.receipts() if receipt]
     assert [["held"], [], [], ["held"], ["dropped"], []] == told
     assert ["wrote"] * 6 == round_.fates()
+    send_away(the_ear_of(round_.folders[0]))
+
+
+def late(round_: Round) -> list[list[str]]:
+    """What was heard of each line after the run."""
+    return [[each.status for each in read_late(folder)] for folder in round_.folders]
+
+
+def test_one_ear_stays_for_all_held_lines(round_: Round) -> None:
+    """Two targets that hold, one that does not: each held line gets its own target's answer."""
+    hold = {"accept": "hold"}
+    one = round_.door(**hold, hold_then="denied", hold_after=1.5)
+    two = round_.door(**hold, hold_then="expired", hold_after=2.5)
+    three = round_.door()
+    round_.lay_out((three, "a"), (one, "b"), (two, "c"), (one, "d"), (two, "e"), (three, "f"))
+
+    round_.run()
+
+    ear = the_ear_of(round_.folders[0])
+    assert [ear] == started_with(str(round_.root))
+    assert f"{ear}.sock" in round_.left_behind()
+    denied, expired = ["held", "denied"], ["held", "expired"]
+    wait_for(lambda: late(round_) == [[], denied, [], denied, [], []])
+    assert [ear] == started_with(str(round_.root))
+    wait_for(lambda: late(round_) == [[], denied, expired, denied, expired, []])
+    assert is_gone(ear)
+
+
+def test_an_ear_stays_for_those_whose_target_lives(round_: Round) -> None:
+    """One of two targets is killed, and its lines with it; the other's answer is waited for."""
+    one = round_.door(accept="hold")
+    two = round_.door(accept="hold", hold_then="denied", hold_after=3.0)
+    round_.lay_out((one, "a"), (two, "b"))
+    round_.run()
+    ear = the_ear_of(round_.folders[0])
+
+    one.kill()
+
+    wait_for(lambda: late(round_) == [[], ["held", "denied"]])
+    assert is_gone(ear)
+
+
+def test_a_lead_that_is_settled_at_once_takes_no_ear_from_the_others(round_: Round) -> None:
+    """Its folder names the companions, and may be gone as soon as the hook is over."""
+    one, two = round_.door(), round_.door(accept="hold", hold_then="denied", hold_after=1.5)
+    round_.lay_out((one, "a"), (two, "b"))
+    program = (
+        "import os, shutil, carrier.wrapper as w\n"
+        "def tell(told, said, tell=w._tell):\n"
+        f"    shutil.rmtree({round_.folders[0]!r})\n"
+        "    tell(told, said)\n"
+        f"w._tell = tell\n{RUN}"
+    )
+
+    round_.run(program)
+
+    wait_for(lambda: late(round_) == [[], ["held", "denied"]])
 
 
 def test_its_alarm_leaves_the_receipts_of_what_is_known(round_: Round) -> None:
@@ -517,7 +578,7 @@ def test_a_door_in_trouble_is_told_when_the_others_are_done(round_: Round) -> No
 
 @pytest.mark.parametrize(("lines", "loaded"), [(1, False), (2, True)])
 def test_one_line_does_not_wait_for_what_many_need(round_: Round, lines: int, loaded: bool) -> None:
-    """The module for companions is only loaded where there are some."""
+    """The module for companions is only loaded where there are some, and only in the child."""
     one = round_.door()
     order: Sequence[tuple[FakeDoor, str]] = [(one, f"{n}") for n in range(lines)]
     round_.lay_out(*order)
@@ -525,7 +586,8 @@ def test_one_line_does_not_wait_for_what_many_need(round_: Round, lines: int, lo
         os.unlink(f"{round_.folders[0]}/{proof.ROUND}")
     program = (
         "import sys, carrier.wrapper as w\n"
-        "w.block = lambda said, block=w.block: block(f\"{'carrier.companions' in sys.modules}\")\n"
+        "tell = w._tell\n"
+        "w._tell = lambda told, _: tell(told, str('carrier.companions' in sys.modules))\n"
         "w.main()"
     )
 
