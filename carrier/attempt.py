@@ -55,7 +55,12 @@ def attempt(order: Order, envelopes: Sequence[Envelope], clock: Clock) -> tuple[
     Killed in the middle, the keeper goes on and `collect` finds the same evidence
     afterwards, line by line.
     """
-    run = run_carrier(order, clock)
+    try:
+        run = run_carrier(order, clock)
+    finally:
+        # Its folder may stay as evidence, and would keep the postbox busy while we live.
+        with contextlib.suppress(OSError):
+            os.unlink(f"{order.lead}/{proof.DISPATCHER}")
     return _gather(envelopes, run, order.folders, parse_report(run.stdout))
 
 

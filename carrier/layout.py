@@ -15,7 +15,7 @@ from carrier import proof
 from carrier.argv import settings
 from carrier.envelope import from_bytes, to_bytes
 from carrier.errors import AttemptExists, EnvelopeTorn
-from carrier.named import still_runs
+from carrier.named import still_runs, write_down
 from registry.durable import read_plain, sync_folder
 from registry.errors import LeaseBusy
 from registry.processes import Processes
@@ -31,7 +31,14 @@ _HOOK_MARGIN_S = 5
 
 PASSING = "new"  # the ending of a folder on its way into its place, or out of it
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
-_LAID_OUT = (proof.SETTINGS, proof.ROUND, f"{proof.PERMIT}.new", proof.PERMIT, proof.WITHDRAWN)
+_LAID_OUT = (
+    proof.SETTINGS,
+    proof.DISPATCHER,
+    proof.ROUND,
+    f"{proof.PERMIT}.new",
+    proof.PERMIT,
+    proof.WITHDRAWN,
+)
 
 
 def prepare(folders: Sequence[str], envelopes: Sequence[Envelope], wrapper: str) -> None:
@@ -93,6 +100,7 @@ def clear(folder: str) -> None:
 def _fill_lead(place: str, folders: Sequence[str], envelope: Envelope, wrapper: str) -> None:
     timeout_s = int(envelope.wrapper_s) + _HOOK_MARGIN_S
     proof.write_plain(f"{place}/{proof.SETTINGS}", settings(wrapper, timeout_s))
+    write_down(f"{place}/{proof.DISPATCHER}", os.getpid(), Processes())
     if len(folders) > 1:
         proof.write_round(place, map(os.path.basename, folders[1:]))
     proof.issue(place, envelope)
@@ -139,7 +147,7 @@ def _make_way(attempts: str, folders: Sequence[str], envelopes: Sequence[Envelop
                 raise AttemptExists(path)
             left.append(path)
         elif _is_running(path, postbox):
-            # Somebody replaced the lock file; the carrier does not know, and drives on.
+            # Somebody replaced the lock file; who held the old one does not know, and drives on.
             raise LeaseBusy(postbox, 0.0)
         else:
             _refuse_later(path, numbers)
@@ -167,10 +175,13 @@ def carrier_runs(attempts: str, postbox: str) -> bool:
 
 
 def _is_running(folder: str, postbox: str) -> bool:
+    """Whether the run in *folder* drives *postbox*, or is about to."""
     if os.path.lexists(f"{folder}/{proof.RUN}"):
         return False
-    carrier = still_runs(f"{folder}/{proof.CARRIER}", Processes())
-    return carrier is not None and _postbox_of(folder) == postbox
+    names = (proof.CARRIER, proof.DISPATCHER)
+    running = {still_runs(f"{folder}/{name}", Processes()) for name in names}
+    # We do one thing at a time: what we began ourselves is over.
+    return bool(running - {None, os.getpid()}) and _postbox_of(folder) == postbox
 
 
 def _is_left_over(folder: str, postbox: str) -> bool:

@@ -116,7 +116,7 @@ class Ear:
         return True
 
     def close(self) -> None:
-        """Stop listening; the path goes too, unless it has become somebody else's."""
+        """Stop listening; the path goes too, once, unless it has become somebody else's."""
         for caller, _ in self._callers.values():
             caller.close()
         try:
@@ -124,6 +124,7 @@ class Ear:
                 self._unlink(self.path)
         except OSError:
             pass  # gone already; after the write nothing may hide that it was made
+        self._file = None  # from here on its number may be another's
         self._listener.close()
 
     def _missed(self, error: OSError) -> None:

@@ -29,6 +29,7 @@ RUN = "run.json"
 STDOUT = "stdout"
 STDERR = "stderr"
 CARRIER = "carrier"  # in the lead alone: its process, by pid and start time
+DISPATCHER = "dispatcher"  # in the lead alone, while its run is being started or is waited for
 EAR = "ear"  # in the lead alone, where a line is held: the process that stays for the answer
 
 TARGET_NOT_RUNNING = "target-not-running"

@@ -29,7 +29,7 @@ from dispatch.verify import await_surface, judge_orphan
 from registry.errors import RegistryError, StateUnsafe
 from registry.ids import key_to_msg_id, new_uuid
 from registry.locks import take_lease
-from registry.record import Record, fields, replace
+from registry.record import Record, fields
 from registry.rows import read_rows
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ def _refuse(errand: Errand, refusal: Refusal) -> Result:
     result = errand.telling.add(verdict=TABLE[refusal.name], reason=refusal.reason)
     written = keep.refuse(house, result, errand.owner, house.clock.now())
     if written and result.attempt is not None:
-        # Ctrl-C came with the claim: the attempt is ours alone, settled, and never started.
+        # Ctrl-C came before the start: the attempt is ours alone, and settled.
         post.forget_if_settled(result, house)
     return result
 
@@ -191,7 +191,8 @@ def _deliver(errand: Errand, config: Config, database: Database, draft: Draft) -
         number = _next_attempt(errand, database, draft)
         if number is None:
             return present_verdict(database, telling.result)
-        result = replace(telling.result, attempt=number)
+        # From here on Ctrl-C may leave a folder, and then a claimed line.
+        result = telling.add(attempt=number)
         letter = post.letter(result, aim.binding, config, house, draft.body)
         return _attempt(errand, config, database, draft, letter, lease)
 
@@ -218,8 +219,7 @@ def _attempt(  # noqa: PLR0913, PLR0917 - one attempt is all of these
 
     def claim(letters: Sequence[Letter]) -> bool:
         envelope, now = letters[0].envelope, house.clock.now()
-        result = telling.add(attempt=envelope.attempt)
-        claimed = keep.accept(database, draft, result, envelope, now)
+        claimed = keep.accept(database, draft, telling.result, envelope, now)
         telling.started = isinstance(claimed, int)
         return telling.started
 

@@ -534,11 +534,16 @@ def test_a_follower_looks_once_a_second(own_rig):
     words = [STRACE, "-f", "-ttt", "-e", CALLS, "-o", log]
     relay = own_rig.command("relay", "--follow")
     process = subprocess.Popen([*words, *relay], env=own_rig.env)
-    wait_for(lambda: followers_of(process), "the first pass")
-    (pid,) = followers_of(process)
-    time.sleep(7)
-    os.kill(pid, signal.SIGTERM)
-    assert 0 == process.wait(20)
+    try:
+        wait_for(lambda: followers_of(process), "the first pass")
+        (pid,) = followers_of(process)
+        time.sleep(7)
+        os.kill(pid, signal.SIGTERM)
+        assert 0 == process.wait(20)
+    finally:
+        for child in children_of(process):
+            os.kill(child, signal.SIGKILL)
+        process.wait(20)
 
     seen = looks(own_rig, log)
     per_second = Counter(int(at) for at, _ in seen if at > seen[0][0] + 1.5)
@@ -551,12 +556,19 @@ def test_a_follower_looks_once_a_second(own_rig):
 
 def followers_of(strace):
     """The children of *strace* that have the relay's lock; it also tries out some of its own."""
-    children = Path(f"/proc/{strace.pid}/task/{strace.pid}/children").read_text().split()
     found = []
-    for pid in map(int, children):
+    for pid in children_of(strace):
         with contextlib.suppress(OSError):
             found += [pid] * opens(pid, "relay.lock")
     return found
+
+
+def children_of(process):
+    """The pids of the children of *process*; none once it has ended."""
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        return [int(pid) for pid in children.read_text(encoding="ascii").split()]
+    return []
 
 
 def every_call(log):

@@ -249,8 +249,8 @@ FAULTS = (
     Fault(
         "line-in-the-prompt",
         "carrier/attempt.py",
-        "    run = run_carrier(order, clock)",
-        "    order.argv[-1] += envelopes[0].line\n    run = run_carrier(order, clock)",
+        "        run = run_carrier(order, clock)",
+        "        order.argv[-1] += envelopes[0].line\n        run = run_carrier(order, clock)",
         (_LIMITS, _SESSIONS, "-k", "k13 or k01"),
     ),
     Fault(
@@ -312,8 +312,10 @@ FAULTS = (
     Fault(
         "claim-before-the-permit-is-out",
         "dispatch/rounds.py",
-        "    post.lay_out(order, timed)\n    try:\n        _check(lease)\n        claimed = claim(timed)",
-        "    claimed = claim(timed)\n    try:\n        _check(lease)\n        post.lay_out(order, timed)",
+        "    post.lay_out(order, timed)\n    try:\n        _check(lease)\n"
+        "        claimed = claim(timed)",
+        "    claimed = claim(timed)\n    try:\n        _check(lease)\n"
+        "        post.lay_out(order, timed)",
         ("tests/unit/test_rounds.py",),
     ),
     Fault(

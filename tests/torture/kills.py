@@ -57,6 +57,7 @@ class Toll(Record):
     requeued: int  # lines of which nobody could know, which a person put back
     dropped: int  # such lines that a person found at their door, where nothing shows them
     left: int  # lines that no amount of passes settled
+    folders: int  # of attempts that still stand two days later, though all lines are over
     statuses: dict[int, int]  # of the senders' commands
     broken: tuple[str, ...]  # relays that ended as no relay should
     seconds: float
@@ -64,7 +65,7 @@ class Toll(Record):
     @property
     def is_kept(self) -> bool:
         """Whether every promise was kept and every line came to its end."""
-        return self.findings.are_none and not (self.left or self.broken)
+        return self.findings.are_none and not (self.left or self.broken or self.folders)
 
 
 class Siege:
@@ -193,6 +194,9 @@ def siege(
             if stopped := enough(scene):
                 break
             left = siege.peace()
+        if not stopped:
+            scene.let_days_pass()
+            siege.peace()
         said, findings = scene.said(), scene.findings()
         if stopped:
             # Without peace at the end nothing is late yet.
@@ -206,10 +210,16 @@ def siege(
             requeued=siege.requeued,
             dropped=siege.dropped,
             left=left,
+            folders=_folders(scene),
             statuses=dict(Counter(each.status for each in said)),
             broken=tuple(_broken(scene)),
             seconds=time.monotonic() - began,
         )
+
+
+def _folders(scene: Scene) -> int:
+    path = f"{scene.rig.state}/attempts"
+    return len(os.listdir(path)) if os.path.isdir(path) else 0
 
 
 def _broken(scene: Scene) -> list[str]:

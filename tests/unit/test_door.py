@@ -25,6 +25,7 @@ from tests.fakes.door import FakeDoor
 from tests.fakes.envelopes import MSG, T, an_envelope, recorded_rows, shape
 
 TOUCHED, UNTOUCHED = True, False
+OTHER = "e0000000-0000-4000-8000-000000000002"
 
 
 def row_of(door: FakeDoor) -> Row:
@@ -440,6 +441,55 @@ def test_the_same_door_is_written_by_many_at_once(tmp_path: Path) -> None:
         assert ends == [0, 0, 0, 0]
         assert {f"line {number}" for number in range(4)} == set(door.lines())
         assert os.listdir(door.socks) == [os.path.basename(door.socket)]
+
+
+STAYS: dict[str, tuple[dict[str, Any], bool]] = {
+    "held": ({"accept": "hold"}, True),
+    "settled": ({"accept": "hold", "hold_then": "denied", "hold_after": 0.02}, False),
+    "refused": ({"accept": "refuse"}, False),
+    "in": ({}, False),
+}
+
+
+@pytest.mark.parametrize("case", STAYS)
+def test_the_ear_of_a_held_line_is_handed_on(tmp_path: Path, case: str) -> None:
+    """To whoever wants it, open and with what it heard; every other one is closed."""
+    script, stays = STAYS[case]
+    staying: list[Ear] = []
+    with FakeDoor(str(tmp_path), **script) as fake:
+        own = {"deadline": Clock().monotonic() + 10, "uid": os.geteuid(), "pid": os.getpid()}
+        door = InboxDoor(Clock(), staying=staying, **own)
+        assert door.speak(row_of(fake), None, [an_envelope(settle_s=0.3)]) is None
+        answers = door.listen(dict)
+        door.close()
+
+        assert stays == (len(staying) == 1)
+        assert stays == any(each.awaits_answers() for each in staying)
+        for ear in staying:
+            assert tuple(ear.notices[MSG]) == answers[MSG].notices
+            assert answers[MSG].reply == ear.path
+            assert 1 == len(ear.waiting())
+            ear.close()
+        assert os.listdir(fake.socks) == [os.path.basename(fake.socket)]
+
+
+def test_of_two_ears_only_the_one_of_the_held_line_is_handed_on(tmp_path: Path) -> None:
+    """Doors in two folders: each folder has its own."""
+    staying: list[Ear] = []
+    one, two = an_envelope(settle_s=0.3), an_envelope(settle_s=0.3, msg_id=OTHER, session_id=OTHER)
+    with (
+        FakeDoor(str(tmp_path / "a"), accept="hold") as strict,
+        FakeDoor(str(tmp_path / "b"), session_id=OTHER) as plain,
+    ):
+        own = {"deadline": Clock().monotonic() + 10, "uid": os.geteuid(), "pid": os.getpid()}
+        door = InboxDoor(Clock(), staying=staying, **own)
+        assert door.speak(row_of(strict), None, [one]) is None
+        assert door.speak(row_of(plain), None, [two]) is None
+        door.listen(dict)
+
+        assert [f"{strict.socks}/{os.getpid()}.sock"] == [ear.path for ear in staying]
+        assert [os.path.basename(plain.socket)] == os.listdir(plain.socks)
+        staying[0].close()
 
 
 def test_a_door_is_an_interface() -> None:

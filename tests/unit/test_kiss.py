@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from carrier.proof import INTENT, issue, take
+from carrier.report import Unreadable
 from dispatch import journal, keep, kept, verify
 from dispatch.errand import Order
 from dispatch.errors import DeliveryUnknown
@@ -555,6 +556,34 @@ def test_a_key_that_was_settled_while_we_waited_is_answered(home):
     assert not os.path.exists(f"{home.root}/ran")
 
 
+def test_a_key_that_was_settled_at_the_last_moment_is_answered(home):
+    """Through another postbox, say: what was laid out is taken away, and nothing is started."""
+    home.claude(RAN.format(home.root))
+    kept = []
+
+    result = kiss(order(), home.house(clock=AtLook(1, lambda: kept.append(home.judged()))))
+
+    assert kept == [result]
+    assert ([], False) == (os.listdir(f"{home.state}/attempts"), os.path.exists(f"{home.root}/ran"))
+
+
+SAFE = {"intent": False, "receipt": None, "report": Unreadable("empty"), "proof": "none"}
+
+
+@pytest.mark.parametrize("or_queue", [False, True])
+def test_a_key_that_was_tried_at_the_last_moment_is_busy(home, or_queue):
+    """What was laid out has another's number by now: 75, nothing is started, the row stands."""
+    home.claude(RAN.format(home.root))
+    clock = AtLook(1, lambda: home.judged(**SAFE))
+
+    result = kiss(order(or_queue=or_queue), home.house(clock=clock))
+
+    assert (None, "queued" if or_queue else "carrier-busy") == told(result)
+    assert (kept.QUEUED if or_queue else kept.DEAD) == state(home.house())
+    assert ([], False) == (os.listdir(f"{home.state}/attempts"), os.path.exists(f"{home.root}/ran"))
+    assert (2, "carrier-exit") == told(kiss(order(), home.house())) or or_queue
+
+
 def test_an_orphan_that_never_reached_the_door_is_judged_and_tried_again(home):
     """Its permit is withdrawn first: whatever of it still lives can write nothing."""
     folder = orphan(home)
@@ -829,6 +858,45 @@ def test_ctrl_c_before_the_start_is_interrupted(home):
     assert ("interrupted", 130) == (result.verdict.name, result.verdict.exit)
     assert "before anything was started" in str(result.reason)
     assert (None, [("refused", "interrupted")]) == (state(home.house()), story(home.house()))
+
+
+@pytest.mark.parametrize("key", [DELIVERY, None])
+def test_ctrl_c_with_the_claim_leaves_nothing(home, key):
+    """130: nothing was started, and the line that was laid out does not lie about."""
+
+    def stop():
+        raise KeyboardInterrupt
+
+    home.claude(RAN.format(home.root))
+    result = kiss(order(key=key), home.house(clock=AtLook(1, stop)))
+
+    assert ("interrupted", 130) == (result.verdict.name, result.verdict.exit)
+    assert home.story(result.delivery_id) == [("refused", "interrupted")]
+    assert (None, []) == (
+        home.line(result.delivery_id), os.listdir(f"{home.state}/attempts")
+    )  # fmt: skip
+    assert not os.path.exists(f"{home.root}/ran")
+
+
+def test_ctrl_c_after_a_run_whose_line_would_be_kept_does_not_invite_a_repeat(home):
+    """It may be kept by now, or not: 130 sends to `zdo show`, 76 would say "repeat it"."""
+    home.claude("exit 7")
+
+    def stop():
+        raise KeyboardInterrupt
+
+    result = kiss(order(or_queue=True), home.house(clock=AtLook(2, stop)))
+
+    assert ("interrupted", 130) == (result.verdict.name, result.verdict.exit)
+    assert "carrier-exit" in str(result.reason)
+    assert state(home.house()) == kept.CLAIMED
+    assert verify.verify(DELIVERY, home.house()).verdict.name == "carrier-exit"
+
+
+@pytest.mark.parametrize("key", [DELIVERY, None])
+def test_a_refusal_without_a_key_is_looked_up_nowhere(home, key):
+    """Nothing can be known of a line that was never there."""
+    assert "target-unknown" == kiss(order("nobody", key=key), home.house()).verdict.name
 
 
 def test_ctrl_c_after_the_run_tells_what_it_came_to(home):

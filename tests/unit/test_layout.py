@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,13 @@ import pytest
 from carrier import proof
 from carrier.argv import settings
 from carrier.errors import AttemptExists
-from carrier.layout import clear, prepare
+from carrier.family import signal_each
+from carrier.layout import carrier_runs, clear, prepare
+from carrier.named import write_down
+from registry.errors import LeaseBusy
+from registry.processes import Processes
 from registry.record import replace
-from tests.fakes.envelopes import DELIVERY, MSG, a_receipt, a_round, an_envelope
+from tests.fakes.envelopes import DELIVERY, MSG, P, a_receipt, a_round, an_envelope
 from tests.fakes.evidence import OTHER
 from tests.fakes.runs import die, fail, in_child, limited, status_of, stumble
 
@@ -52,7 +57,7 @@ def assert_laid_out(attempts, envelopes):
     lead, *others = (sorted(os.listdir(each)) for each in folders)
     assert [proof.PERMIT] * len(others) == [name for each in others for name in each]
     rounds = [proof.ROUND] if others else []
-    assert [proof.PERMIT, *rounds, proof.SETTINGS] == lead
+    assert [proof.DISPATCHER, proof.PERMIT, *rounds, proof.SETTINGS] == lead
     assert tuple(map(os.path.basename, folders[1:])) == proof.read_round(folders[0])
 
 
@@ -363,7 +368,7 @@ def test_killed_while_it_clears_no_emptied_folder_stands(attempts):
         if status_of(in_child(act)) == 0:
             break
         whole = os.path.exists(folder) and sorted(os.listdir(folder))
-        assert whole in (False, [proof.SETTINGS, proof.WITHDRAWN])
+        assert whole in (False, [proof.DISPATCHER, proof.SETTINGS, proof.WITHDRAWN])
     assert at > 4
     assert [] == os.listdir(attempts)
 
@@ -412,3 +417,90 @@ def test_the_permit_of_each_line_is_its_own(attempts):
     shown = [json.loads(Path(each, proof.PERMIT).read_bytes()) for each in folders]
     assert [each.nonce for each in envelopes] == [each["nonce"] for each in shown]
     assert envelopes == tuple(map(proof.take, folders))
+
+
+LAST = "d0000000-0000-4000-8000-000000000009"
+
+
+@pytest.fixture
+def running():
+    """A process that runs until the test is over."""
+    pid = in_child(lambda: time.sleep(60))
+    yield pid
+    signal_each([pid], 9)
+    os.waitpid(pid, 0)
+
+
+def driven(attempts, pid, *, taken=True, **changes):
+    """The folder of a run of another line whose carrier is *pid*."""
+    envelope = an_envelope(**({"delivery_id": LAST} | changes))
+    [folder] = lay_out(attempts, (envelope,))
+    if taken:
+        proof.take(folder)
+    write_down(f"{folder}/{proof.CARRIER}", pid, Processes())
+    return folder
+
+
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_carrier_that_runs_keeps_its_postbox(attempts, running, count, taken):
+    """P7: it does not know that its lock file was replaced; nothing is laid out beside it."""
+    driven(attempts, running, taken=taken)
+    before = tree(attempts)
+
+    assert carrier_runs(str(attempts), P)
+    with pytest.raises(LeaseBusy, match="in use") as caught:
+        lay_out(attempts, a_round(count))
+
+    assert P == caught.value.postbox
+    assert before == tree(attempts)
+
+
+def _another_postbox(folder):
+    os.rename(f"{folder}/{proof.INTENT}", f"{folder}/{proof.PERMIT}")
+    _of_another_postbox(folder)
+
+
+def _run_is_over(folder):
+    Path(folder, proof.RUN).touch()
+
+
+def _recycled(folder):
+    pid = Path(folder, proof.CARRIER).read_text(encoding="ascii").split()[0]
+    Path(folder, proof.CARRIER).write_text(f"{pid} 1", encoding="ascii")
+
+
+def _ended(folder):
+    gone = in_child(lambda: None)
+    token = Path(folder, proof.CARRIER).read_text(encoding="ascii").split()[1]
+    status_of(gone)
+    Path(folder, proof.CARRIER).write_text(f"{gone} {token}", encoding="ascii")
+
+
+def _unnamed(folder):
+    os.unlink(f"{folder}/{proof.CARRIER}")
+
+
+def _nobodys(folder):
+    os.unlink(f"{folder}/{proof.INTENT}")
+
+
+@pytest.mark.parametrize(
+    "then", [_another_postbox, _run_is_over, _recycled, _ended, _unnamed, _nobodys]
+)
+def test_what_does_not_drive_the_postbox_is_in_nobodys_way(attempts, running, then):
+    """Another postbox's carrier, one that is over or gone, and a name that is nobody's."""
+    folder = driven(attempts, running)
+    then(folder)
+    before = tree(folder)
+
+    assert not carrier_runs(str(attempts), P)
+    [made] = lay_out(attempts, (an_envelope(),))
+
+    assert proof.peek(made) == an_envelope()
+    assert before == tree(folder)
+
+
+def test_where_no_attempt_was_ever_made_no_carrier_runs(tmp_path):
+    """The folder comes with the first line."""
+    assert not carrier_runs(f"{tmp_path}/none", P)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from carrier.notices import UNREADABLE, Ear, parse_notice
+from carrier.notices import SETTLED, UNREADABLE, Ear, is_held, parse_notice
 from carrier.proof import Notice
 from tests.fakes.envelopes import MSG, recorded, recorded_rows
 
@@ -389,3 +389,46 @@ def test_a_crowd_of_strangers_is_left_after_a_while(folder: str) -> None:
     ear.close()
 
     assert {MSG: [], OTHER: [], THIRD: []} == statuses(ear)
+
+
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        ((), False),
+        (("held",), True),
+        (("held", "held"), True),
+        (("held", UNREADABLE), True),
+        (("held", "quarantined"), True),
+        (("quarantined",), False),
+        *((("held", last), False) for last in sorted(SETTLED)),
+        *(((last, "held"), False) for last in sorted(SETTLED)),
+    ],
+)
+def test_a_line_is_held_until_its_target_has_settled_it(said: tuple[str, ...], held: bool) -> None:
+    """In whatever order its notices came; what nobody understands settles nothing."""
+    assert held == is_held(Notice(status) for status in said)
+
+
+def test_an_ear_awaits_answers_while_any_line_is_held(folder: str) -> None:
+    """Lines of which nothing is known, or all, are not waited for."""
+    ear = Ear(folder, 7, [MSG, OTHER])
+    awaited = [ear.awaits_answers()]
+    for msg_id, status in ((OTHER, "dropped"), (MSG, "held"), (MSG, "denied")):
+        call(ear, notice(orig_msg_id=msg_id, status=status) + b"\n").close()
+        ear.hear()
+        awaited.append(ear.awaits_answers())
+    ear.close()
+
+    assert [False, False, True, False] == awaited
+
+
+def test_an_ear_is_closed_as_often_as_one_likes(folder: str) -> None:
+    """Also when somebody has the path by then."""
+    ear = Ear(folder, 7, [MSG])
+    call(ear).close()
+    ear.hear()
+    ear.close()
+    Path(ear.path).touch()
+    ear.close()
+
+    assert os.listdir(folder) == ["7.sock"]

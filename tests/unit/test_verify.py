@@ -8,7 +8,17 @@ import os
 import pytest
 
 from carrier.late import leave_late
-from carrier.proof import INTENT, PERMIT, RUN, TornReceipt, issue, leave_receipt, take
+from carrier.named import write_down
+from carrier.proof import (
+    CARRIER,
+    INTENT,
+    PERMIT,
+    RUN,
+    TornReceipt,
+    issue,
+    leave_receipt,
+    take,
+)
 from carrier.report import Unreadable
 from carrier.transcript import ENQUEUED, NONE, SURFACED
 from dispatch import journal, keep, kept, outcome, post, verify
@@ -799,6 +809,22 @@ def test_an_orphan_whose_wrapper_may_still_be_at_the_door_is_left_alone(home, or
 
     clock.at = BEGAN + 11.0
     assert ("unknown", "uncertain") == look(home, clock=clock)
+
+
+@pytest.mark.parametrize("orphaned", [relayed, orphan])
+def test_an_orphan_whose_carrier_still_drives_the_postbox_is_left_alone(home, orphaned):
+    """Somebody replaced the lock file: the lease is ours, and a carrier runs all the same."""
+    folder = orphaned(home, taken=False)
+    write_down(f"{folder}/{CARRIER}", pid := home.registry.sleeper(), home.registry.processes)
+
+    found = verify.verify(DELIVERY, home.house())
+    assert ("unknown", kept.CLAIMED) == (found.verdict.name, state(home))
+    assert "still drives the postbox" in str(found.reason)
+    assert os.path.exists(f"{folder}/{PERMIT}")
+
+    os.kill(pid, 9)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert look(home)[1] != "claimed"
 
 
 def test_the_time_that_a_wrapper_has_is_that_of_its_own_run(home):
