@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check lint types wheel contract mutation bench clean
+.PHONY: demo test check lint types wheel contract mutation torture bench clean
 
 demo: $(VENV)/.ready
 	$(BIN)/python -m tests.fakes.demo
@@ -37,6 +37,9 @@ contract: $(VENV)/.contract
 
 mutation: $(VENV)/.ready
 	$(BIN)/python -m tests.mutation
+
+torture: $(VENV)/.ready
+	$(BIN)/python -m tests.torture
 
 bench: $(VENV)/.ready
 	$(BIN)/python -m bench

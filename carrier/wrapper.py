@@ -44,9 +44,7 @@ def main() -> NoReturn:
         try:
             heed_no_stop()
             heard, told = os.pipe()
-            if not os.fork():
-                os.close(heard)
-                speak_and_listen(told)
+            os.fork() or speak_and_listen(heard, told)
             os.close(told)
             said = os.read(heard, _PART).decode() or "zdo wrapper-trouble killed"
         except BaseException as error:  # noqa: BLE001 - whatever it is, the prompt stays blocked
@@ -63,10 +61,11 @@ def heed_no_stop() -> None:
         signal.signal(each, signal.SIG_IGN)
 
 
-def speak_and_listen(told: int) -> NoReturn:
+def speak_and_listen(heard: int, told: int) -> NoReturn:
     """Carry once, say into *told* what was done, and stay if a target holds a line."""
     staying: list[Ear] = []
     try:
+        os.close(heard)
         _let_go_of((1, 2), told)
         said, held = _carry_once(told, staying)
         _tell(told, said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from carrier import proof
 from carrier.attempt import clear
 from carrier.layout import PASSING
 from dispatch import kept, outcome
@@ -46,8 +47,8 @@ def once_a_day(database: Database, attempts: str, now: float) -> None:
 def _sweep(database: Database, attempts: str, now: float) -> None:
     """Folders in *attempts* that a killed process left and nobody needs: a line lies in each.
 
-    Those of open and of unknown lines stay, they are evidence; so do those of today,
-    whose dispatcher may be at work.
+    Those of open lines stay, they are evidence, and so do those of unknown lines whose
+    door may have been touched, and those of today, whose dispatcher may be at work.
     """
     for name in os.listdir(attempts):
         path = f"{attempts}/{name}"
@@ -55,7 +56,7 @@ def _sweep(database: Database, attempts: str, now: float) -> None:
             continue
         with database.reading() as link:
             line = kept.find(link, name.partition(".")[0])
-        is_over = line is not None and line.state in (SENT, DELIVERED, DEAD)
+        is_over = proof.withdraw(path) if line is None else line.state in (SENT, DELIVERED, DEAD)
         if is_over or name.endswith(f".{PASSING}"):
             clear(path)
 

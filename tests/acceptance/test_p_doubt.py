@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 U = "a0000022-0000-4000-8000-000000000022"
 CONFIG = PLAIN + f'[targets.other]\nsession = "{U}"\ncarrier_session = "{OTHER}"\n'
-PASSES = 3
+PASSES = 2
 
 
 @pytest.fixture

@@ -37,9 +37,9 @@ LATER = (
 ALONE = Break("carrier/wrapper.py", IN_MAIN, f"{LATER}            {KILLED}\n{IN_MAIN}")
 REFUSED = Break(
     "carrier/wrapper.py",
-    "            if not os.fork():\n",
+    "            os.fork() or",
     '            raise BlockingIOError(11, "Resource temporarily unavailable")\n'
-    "            if not os.fork():\n",
+    "            os.fork() or",
 )
 
 # What breaks, the class and the exit of the kiss, and how often the line is in the target.

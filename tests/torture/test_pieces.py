@@ -141,6 +141,7 @@ def test_the_carrier_says_when_it_meets_another_of_its_postbox(tmp_path):
     assert 3 == [entry[0] for entry in carrier.entries(program)].count("end")
 
 
+@on_linux
 def test_the_carriers_hook_has_a_session_of_its_own_and_no_descriptor_of_ours(tmp_path):
     """As the real one's: a lease that reached the carrier does not reach the hook."""
     program = carrier.install(str(tmp_path))
@@ -217,6 +218,7 @@ def test_the_killers_gaps_are_as_long_as_they_say():
     assert 1.0 == pytest.approx(sum(share for share, _, _ in GAPS))
 
 
+@on_linux
 @pytest.mark.parametrize("kind", MISCHIEF)
 def test_what_is_done_to_a_lock_file_is_done(tmp_path, kind):
     """Each kind leaves another thing at the path, and the victim of a link untouched."""

@@ -414,7 +414,7 @@ def test_while_another_writer_sleeps_the_outcome_is_said_though_not_kept(home, d
 
 def test_a_refusal_is_told_even_when_nothing_was_accepted(home, database):
     """`zdo show` knows every refusal."""
-    keep.refuse(home.house(), asked(verdict=TABLE["target-unknown"]), new_uuid(), NOW)
+    assert keep.refuse(home.house(), asked(verdict=TABLE["target-unknown"]), new_uuid(), NOW)
 
     assert (None, [("refused", "target-unknown")]) == (line(database), story(database))
 
@@ -438,9 +438,11 @@ def test_a_strangers_refusal_leaves_the_line_alone(home, database):
 
 
 def test_a_refusal_stands_where_it_cannot_be_written(home):
-    """A state folder that is a file takes nothing, and says nothing more."""
+    """A state folder that is a file takes nothing: whoever refuses hears of it, and no more."""
     Path(home.state).write_text("", encoding="utf-8")
-    keep.refuse(home.house(), asked(verdict=TABLE["target-unknown"]), new_uuid(), NOW)
+    refused = asked(verdict=TABLE["target-unknown"])
+
+    assert not keep.refuse(home.house(), refused, new_uuid(), NOW)
 
     assert os.path.isfile(home.state)
 

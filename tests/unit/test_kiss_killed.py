@@ -133,6 +133,7 @@ def test_a_killed_kiss_whose_wrapper_did_nothing_leaves_no_doubt(home, at):
     home.claude(FAILS.format(home.root))
 
     killed_kiss(home, at)
+    let_go(home)
     claimed = [line for line in rows(home) if line.state == kept.CLAIMED]
     assert all(os.path.isdir(home.folder(line.attempts - kept.FIRST)) for line in claimed)
     before = ran(home)

@@ -155,11 +155,13 @@ def _of_another_postbox(folder):
 
 def tree(folder):
     """What stands below *folder*: names, kinds and when each was changed."""
-    return sorted(
-        (entry.path, entry.stat(follow_symlinks=False))
-        for place, _, _ in os.walk(folder)
-        for entry in os.scandir(place)
-    )
+    found = []
+    for place, _, _ in os.walk(folder):
+        for entry in os.scandir(place):
+            # Not when it was read: looking is no change.
+            it = entry.stat(follow_symlinks=False)
+            found.append((entry.path, it.st_mode, it.st_ino, it.st_size, it.st_ctime_ns))
+    return sorted(found)
 
 
 @pytest.mark.parametrize(
