@@ -153,5 +153,8 @@ def block(said: str) -> NoReturn:
     os._exit(0 if whole else _BLOCKS)
 
 
-def _out_of_time(_signal: int, _frame: FrameType | None) -> NoReturn:
+def _out_of_time(number: int, _frame: FrameType | None) -> NoReturn:
+    if number == signal.SIGTERM:
+        # Another one would cut into the leaving; the alarm comes again on purpose.
+        signal.signal(number, signal.SIG_IGN)
     raise OutOfTime

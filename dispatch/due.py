@@ -22,7 +22,7 @@ from registry.record import Record, replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
     from sqlite3 import Connection
 
     from dispatch.aim import Aim
@@ -66,12 +66,21 @@ class Plan(Record):
     halts: tuple[Halt, ...]
 
 
-def plan(link: Connection, config: Config, listing: Listing, now: float) -> Plan:
-    """The lines that may go *now* by the rows of *listing*, and what holds the others."""
+def plan(
+    link: Connection,
+    config: Config,
+    listing: Listing,
+    now: float,
+    tried: Container[str] = (),
+) -> Plan:
+    """The lines that may go *now* by the rows of *listing*, and what holds the others.
+
+    Those of *tried* have had their turn in this pass, however short their back-off is.
+    """
     ready: list[Ready] = []
     halts: list[Halt] = []
     for queue in _queues(link, config, listing, halts):
-        for found in _prefix(link, queue, now):
+        for found in _prefix(link, queue, now, tried):
             if isinstance(found, Ready):
                 ready.append(found)
             else:
@@ -158,13 +167,17 @@ def _aim_at(line: Kept, config: Config, listing: Listing) -> Ready | Halt:
     return Ready(line, aim, telling.result)
 
 
-def _prefix(link: Connection, queue: list[Ready], now: float) -> Iterator[Ready | Halt]:
+def _prefix(
+    link: Connection, queue: list[Ready], now: float, tried: Container[str]
+) -> Iterator[Ready | Halt]:
     """The lines of one session's *queue* that may go now; what stops the rest comes last."""
     session = queue[0].aim.binding.target_session
     room = pace.room(link, session, now)
     said: set[bytes] = set()
     for each in queue:
         halt = _halt(link, each, now)
+        if halt is None and each.line.key in tried:
+            halt = Halt(each.line, each.result, now)
         if halt is None and each.aim.binding != queue[0].aim.binding:
             halt = Halt(each.line, each.result, now)  # another postbox: in the next round
         if halt is None and len(said) >= room:

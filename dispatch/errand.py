@@ -52,7 +52,8 @@ def draft_of(errand: Errand) -> Draft:
         owner=errand.owner,
         spelled=order.address,
         postbox=result.carrier.session_id or "",
-        sender=order.sender,
+        # What no UTF-8 can spell is kept as it is written out; it is never an error.
+        sender=order.sender.encode(errors="backslashreplace").decode(),
         given_key=order.key or "",
         idle=int(order.if_idle),
     )

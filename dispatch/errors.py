@@ -123,3 +123,11 @@ class NotOnShelf(DispatchError):
     def __init__(self, delivery: str, why: str):
         self.delivery, self.why = delivery, why
         super().__init__(f"delivery {delivery} {why}")
+
+
+class UnitImpossible(DispatchError):
+    """Another program cannot be told how to start the relay; *why* says what is in the way."""
+
+    def __init__(self, why: str):
+        self.why = why
+        super().__init__(why)

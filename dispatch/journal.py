@@ -50,3 +50,12 @@ def story(link: Connection, delivery: str) -> tuple[Event, ...]:
         (delivery,),
     )
     return tuple(Event(*row) for row in rows)
+
+
+def newest_class(link: Connection, delivery: str) -> str | None:
+    """The class in the newest entry about *delivery*; refused kisses with its key do not count."""
+    found = link.execute(
+        "SELECT class FROM event WHERE delivery = ? AND kind <> ? ORDER BY id DESC LIMIT 1",
+        (delivery, REFUSED),
+    ).fetchone()
+    return None if found is None else found[0]

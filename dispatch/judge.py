@@ -51,6 +51,7 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.LineInDoubt: "unknown",
     errors.LineUnderWay: "carrier-busy",
     errors.NotOnShelf: "usage",
+    errors.UnitImpossible: "config-invalid",
 }
 
 # What the wrapper found when it did not write.

@@ -13,7 +13,7 @@ from dispatch.ballast import lay_ballast
 from dispatch.schedule import gave_up
 from dispatch.serve import LEASE_S, serve
 from dispatch.station import Station
-from dispatch.verdict import NONE, QUEUE
+from dispatch.verdict import NONE, QUEUE, TABLE
 from registry.errors import StateUnsafe
 from registry.filesystem import MOUNTINFO, refuse_network
 from registry.home import open_state
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dispatch.due import Halt, Plan
     from dispatch.house import House
     from dispatch.tally import Tally
+
+_FOR_A_PERSON = (TABLE["carrier-misbound"].exit, TABLE["config-invalid"].exit)
 
 # No carrier is started after so long, so that a pass a minute does not pile up.
 PASS_S = 50.0
@@ -79,6 +81,7 @@ def relay(house: House, seconds: float, tally: Tally, told: Callable[[Tally], No
             database=database,
             tally=tally,
             owner=new_uuid(),
+            tried=set(),
             told=lambda: told(tally),
         )
         recover.judge_all_claimed(station)
@@ -130,9 +133,13 @@ def _plan(station: Station) -> Plan:
         if not due.targets_with_work(link):
             return due.Plan((), ())
         watched = pulse.watched_by(link, now)
-        plan = due.plan(link, station.config, listing, now)
+        plan = due.plan(link, station.config, listing, now, station.tried)
         is_due = pulse.is_due(link, now)
-    news = [halt for halt in plan.halts if _is_news(halt, watched)]
+        news = [halt for halt in plan.halts if _is_news(link, halt, watched)]
+    for halt in plan.halts:
+        # Time mends an absence, and only a person what the configuration says.
+        if halt.result.verdict.exit in _FOR_A_PERSON:
+            station.tally.broken(halt.result.verdict.name, str(halt.result.reason))
     if not (news or is_due):
         return plan  # a pass that finds nothing new writes nothing
     with station.database.writing() as link:
@@ -142,10 +149,14 @@ def _plan(station: Station) -> Plan:
     return plan
 
 
-def _is_news(halt: Halt, watched: float) -> bool:
-    """Whether the line waits for its target and no row says so yet, or has waited too long."""
-    waits = halt.line.state == kept.QUEUED and halt.result.verdict.fate in (NONE, QUEUE)
-    return waits and (halt.line.status != kept.WAITING or _has_waited_long(halt, watched))
+def _is_news(link: Connection, halt: Halt, watched: float) -> bool:
+    """Whether the line waits, and the journal does not say so, or why; or has waited too long."""
+    if halt.line.state != kept.QUEUED or halt.result.verdict.fate not in (NONE, QUEUE):
+        return False
+    told = halt.line.status == kept.WAITING and halt.result.verdict.name == journal.newest_class(
+        link, halt.line.key
+    )
+    return not told or _has_waited_long(halt, watched)
 
 
 def _has_waited_long(halt: Halt, watched: float) -> bool:

@@ -58,7 +58,7 @@ def _serve(station: Station, lease: Lease) -> int:
     listing = read_rows(config.claude_dir, house.processes)
     refuse_live_postbox(lease.postbox, listing)
     with station.database.reading() as link:
-        plan = due.plan(link, config, listing, house.clock.now())
+        plan = due.plan(link, config, listing, house.clock.now(), station.tried)
     ready = [each for each in plan.ready if each.aim.binding.postbox == lease.postbox][:MOST]
     damaged = [each for each in ready if not each.line.is_whole]
     if damaged:
@@ -82,7 +82,7 @@ def _carry(station: Station, lease: Lease, ready: Sequence[Ready]) -> int:
 
     def claim(timed: Sequence[Letter]) -> bool:
         _claim(station, lease, ready, timed)
-        station.tally.runs += 1
+        station.tried.update(each.line.key for each in ready)
         return True
 
     try:
@@ -93,6 +93,7 @@ def _carry(station: Station, lease: Lease, ready: Sequence[Ready]) -> int:
         left = next(each.result for each in letters if each.result.delivery_id == delivery)
         _doubt(station, left, str(error))
         return 1
+    station.tally.runs += any(evidence.run.spawn_error is None for _, evidence in found or [])
     _settle(station, ready, found or [])
     return len(ready)
 

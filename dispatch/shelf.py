@@ -16,7 +16,7 @@ from dispatch.errors import (
     NotOnShelf,
 )
 from dispatch.result import TargetFacts
-from dispatch.story import kept_result
+from dispatch.story import kept_result, newest
 from dispatch.verdict import TABLE
 from registry.clock import iso
 from registry.ids import parse_uuid
@@ -54,7 +54,8 @@ def listing(database: Database, target: str | None, *, dead: bool) -> list[dict[
 def shown(link: Connection, line: Kept, first: dict[str, str]) -> dict[str, Any]:
     """*line* as JSON; *first* has the line of each target that holds the others back."""
     row = link.execute(
-        "SELECT class, body FROM event WHERE delivery = ? ORDER BY id DESC LIMIT 1", (line.key,)
+        "SELECT class, body FROM event WHERE delivery = ? AND kind <> ? ORDER BY id DESC LIMIT 1",
+        (line.key, journal.REFUSED),
     ).fetchone()
     name, body = row or (None, "{}")
     live = line.state in _LIVE
@@ -71,7 +72,7 @@ def shown(link: Connection, line: Kept, first: dict[str, str]) -> dict[str, Any]
         "bytes": len(line.body),
         "created_at": iso(line.created_at),
         "due_at": iso(line.due_at) if line.due_at > line.created_at else None,
-        "held_by": None if holder == line.key else holder,
+        "held_by": None if holder == line.key or line.state != kept.QUEUED else holder,
     }
 
 
@@ -86,7 +87,8 @@ def requeue(database: Database, house: House, delivery: str, *, looked: bool) ->
         line = _line(link, delivery)
         if line.state == kept.QUEUED:
             return _result(link, line)
-        if line.state == kept.UNCERTAIN and not looked:
+        in_doubt = line.state == kept.UNCERTAIN or line.status == kept.DOUBT
+        if in_doubt and not looked:
             raise LineInDoubt(line.key)
         _refuse_settled(line)
         if line.status == kept.DAMAGED:
@@ -153,9 +155,9 @@ def _reason(body: str) -> str | None:
 
 def _result(link: Connection, line: Kept) -> Result:
     """What the journal says of *line*; where it says nothing that can be read, the row does."""
-    events = journal.story(link, line.key)
+    last = newest(journal.story(link, line.key))
     with contextlib.suppress(JournalUnreadable):
-        if events:
-            return kept_result(events[-1])
+        if last is not None:
+            return kept_result(last)
     plain = due.start_of(line, "spool")
     return replace(plain, target=TargetFacts(id=line.target))

@@ -22,4 +22,5 @@ class Station(Record):
     database: Database
     tally: Tally
     owner: str  # the claim token of this pass
+    tried: set[str]  # the lines that had their turn in this pass
     told: Callable[[], None]  # called when the tally has grown

@@ -37,12 +37,12 @@ def last_judged(events: tuple[Event, ...]) -> Event | None:
     """
     begun = [event.id for event in events if event.kind in journal.BEGUN]
     if not begun:
-        return _newest(events)
+        return newest(events)
     verdicts = (e for e in reversed(events) if e.kind in journal.VERDICTS and e.id > begun[-1])
     return next(verdicts, None)
 
 
-def _newest(events: tuple[Event, ...]) -> Event | None:
+def newest(events: tuple[Event, ...]) -> Event | None:
     """The newest entry about the line; a refusal of another kiss only where there is no other."""
     told = [event for event in events if event.kind != journal.REFUSED] or events
     return told[-1] if told else None
@@ -106,7 +106,7 @@ def while_queued(database: Database, asked: Result) -> Result | None:
     """
     with database.reading() as link:
         line = kept.find(link, str(asked.delivery_id))
-        last = _newest(journal.story(link, str(asked.delivery_id)))
+        last = newest(journal.story(link, str(asked.delivery_id)))
     if line is None or line.state != kept.QUEUED:
         return None
     if last is None or last.name in (None, "queued"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from dispatch.errors import UnitImpossible
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +39,8 @@ def cron_line(program: str, env: Mapping[str, str], claude: str | None) -> str:
     words = [f"{name}={_quoted(value)}" for name, value in told.items()]
     words.append(f"PATH={_quoted(_path_for(claude))}")
     command = " ".join([*words, _quoted(program), "relay", ">/dev/null"])
+    if "\n" in command:
+        raise UnitImpossible("a crontab line cannot hold the newline in one of the paths")
     # In a crontab an unescaped % is the end of the command.
     return "* * * * * " + command.replace("%", "\\%")
 

@@ -49,7 +49,7 @@ def check_address(address: str, config: Config, house: House, telling: Telling) 
     except TargetNotRunning:
         return
     except AddressUnknown:
-        if not address.startswith(BY_NAME):
+        if not (address.startswith(BY_NAME) and address.isprintable()):
             raise
         postbox = postbox_for(None, config, lambda _: None)
         target = replace(telling.result.target, id=address)

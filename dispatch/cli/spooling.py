@@ -120,10 +120,11 @@ def unit_cron() -> int:
     house = this_house()
     try:
         claude = find_binary(house.config().claude_bin, house.env.get("PATH", os.defpath))
+        program = units.program_of(sys.argv[0], house.python)
+        line = units.cron_line(program, house.env, claude)
     except _REFUSALS as error:
         return fail("unit", class_of_error(error), str(error), as_object=False)
-    program = units.program_of(sys.argv[0], house.python)
-    return speak([units.cron_line(program, house.env, claude)])
+    return speak([line])
 
 
 def _with_database(command: str, ask: Callable[[Database], int], *, as_object: bool) -> int:

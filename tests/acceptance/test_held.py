@@ -126,6 +126,21 @@ def test_the_postbox_is_free_while_the_ear_stays(rig):
     assert sorted([first, second]) == sorted(started_with(rig.root))
 
 
+def test_a_relay_that_goes_on_keeps_no_postbox_by_a_held_line(rig):
+    """Its folder stays as evidence while the relay lives; a kiss goes past both."""
+    rig.door(accept="hold")
+    rig.door(session_id=OTHER, name="other")
+    (delivery,) = queued(rig, "fable", "one")
+    relay = rig.start("relay", "--follow")
+    try:
+        wait_for(lambda: journal(rig, delivery)[-1] == "door-held", "the verdict")
+
+        delivered(rig.zdo("kiss", "--json", "other", "two"))
+    finally:
+        relay.send_signal(signal.SIGINT)
+        relay.communicate()
+
+
 def test_a_held_kiss_ends_as_soon_as_one_without_an_ear(rig):
     """Both listen for the whole window; what stays behind costs the caller nothing."""
     rig.door(accept="hold")
@@ -262,7 +277,7 @@ def test_without_its_ear_a_line_stays_held(rig, number):
     door = rig.door(accept="hold", hold_then="denied", **SOON)
     delivery, ear = held(rig)
 
-    os.kill(ear, number)
+    _ = send_away(ear) if number == signal.SIGTERM else os.kill(ear, number)
 
     assert is_gone(ear)
     assert (number == signal.SIGKILL) == (reply_sockets(door) != [])

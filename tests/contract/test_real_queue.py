@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.contract, pytest.mark.timeout(180)]
 
 BUSY = "until [ -e let-go ]; do sleep 0.1; done"
 BYPASS = ("--permission-mode", "bypassPermissions")
+DOWN = "\x1b[B"  # from the preselected no to the yes
 # The owner's patience with a dialog, which is 300 s when nothing says otherwise.
 IMPATIENT = {"CLAUDE_CODE_USER_DIALOG_TIMEOUT_MS": "4000"}
 
@@ -131,6 +132,23 @@ def test_a_held_line_that_is_denied_is_found_denied(scene: Scene) -> None:
 
     eventually("denied", lambda: scene.zdo.verify(delivery)["class"] == "door-denied")
     scene.never()
+
+
+def test_a_held_line_that_is_approved_is_found_surfaced(scene: Scene) -> None:
+    """The owner's yes is in the transcript, and the ear does not outstay it."""
+    guarded = scene.target("approver", *BYPASS)
+    delivery = scene.zdo.queue("approver", scene.line)
+    assert "door-held" == scene.zdo.relay()["class"]
+    scene.rig.until(guarded, "waiting")
+
+    guarded.press(DOWN)
+    time.sleep(0.3)
+    guarded.press("\r")
+
+    eventually("surfaced", lambda: scene.zdo.verify(delivery)["class"] == "surfaced")
+    assert [delivery] == surfaced(scene, guarded)
+    scene.once(guarded)
+    eventually("the ear is gone", lambda: not scene.rig.ears())
 
 
 def test_a_held_line_dies_with_its_target(scene: Scene) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 
 from carrier.argv import wrapper_command
+from carrier.family import signal_each
 from carrier.named import still_runs
 from carrier.proof import EAR
 from registry.processes import Processes
@@ -45,9 +46,13 @@ def is_gone(pid: int, seconds: float = 10.0) -> bool:
 
 
 def send_away(pid: int) -> None:
-    """End the ear *pid* as a person may."""
-    os.kill(pid, signal.SIGTERM)
-    is_gone(pid)
+    """End the ear *pid* as a person may: at its very beginning it does not heed yet."""
+
+    def gone() -> bool:
+        signal_each([pid], signal.SIGTERM)
+        return not runs(pid)
+
+    wait_for(gone)
 
 
 def descriptors(pid: int) -> dict[int, str]:

@@ -115,7 +115,7 @@ class Household:
     def station(self, database: Database, **changes: Any) -> Station:
         """A pass of the relay over *database*, its house with *changes*."""
         house = self.house(**changes)
-        return Station(house, house.config(), database, Tally(), new_uuid(), lambda: None)
+        return Station(house, house.config(), database, Tally(), new_uuid(), set(), lambda: None)
 
     def queued(self, key: str = DELIVERY, body: bytes = LINE, **changes: Any) -> Result:
         """A line that waits for the relay."""

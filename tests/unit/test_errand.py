@@ -56,3 +56,8 @@ def test_an_address_stands_where_nothing_is_known(known, target):
 def test_a_plain_kiss_keeps_nothing():
     """Only who asks for it leaves a line to the relay."""
     assert (False, False, False) == (order().queue, order().or_queue, order().dry_run)
+
+
+def test_a_sender_that_no_utf_8_spells_is_kept_as_it_is_written_out():
+    """A02: a sender is never an error."""
+    assert "me\\udcff" == draft_of(errand(order(sender="me\udcff"))).sender

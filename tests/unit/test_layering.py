@@ -137,6 +137,8 @@ def test_only_the_wrapper_knows_the_door():
             "carrier.calls",
             "carrier.visit",
             "carrier.companions",
+            "carrier.knock",
+            "carrier.stay",
             "carrier.wrapper",
         }
 

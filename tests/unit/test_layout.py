@@ -433,21 +433,25 @@ def running():
     os.waitpid(pid, 0)
 
 
-def driven(attempts, pid, *, taken=True, **changes):
-    """The folder of a run of another line whose carrier is *pid*."""
-    envelope = an_envelope(**({"delivery_id": LAST} | changes))
+BY = (proof.CARRIER, proof.DISPATCHER)
+
+
+def driven(attempts, pid, by, *, taken=True):
+    """The folder of a run of another line, in which the file *by* names *pid*."""
+    envelope = an_envelope(delivery_id=LAST)
     [folder] = lay_out(attempts, (envelope,))
     if taken:
         proof.take(folder)
-    write_down(f"{folder}/{proof.CARRIER}", pid, Processes())
+    write_down(f"{folder}/{by}", pid, Processes())
     return folder
 
 
+@pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("taken", [True, False])
 @pytest.mark.parametrize("count", [1, 3])
-def test_a_carrier_that_runs_keeps_its_postbox(attempts, running, count, taken):
-    """P7: it does not know that its lock file was replaced; nothing is laid out beside it."""
-    driven(attempts, running, taken=taken)
+def test_a_run_that_goes_on_keeps_its_postbox(attempts, running, by, count, taken):
+    """P7: who drives it, or is about to, does not know that the lock file was replaced."""
+    driven(attempts, running, by, taken=taken)
     before = tree(attempts)
 
     assert carrier_runs(str(attempts), P)
@@ -458,42 +462,47 @@ def test_a_carrier_that_runs_keeps_its_postbox(attempts, running, count, taken):
     assert before == tree(attempts)
 
 
-def _another_postbox(folder):
+def _another_postbox(folder, _by):
     os.rename(f"{folder}/{proof.INTENT}", f"{folder}/{proof.PERMIT}")
     _of_another_postbox(folder)
 
 
-def _run_is_over(folder):
+def _run_is_over(folder, _by):
     Path(folder, proof.RUN).touch()
 
 
-def _recycled(folder):
-    pid = Path(folder, proof.CARRIER).read_text(encoding="ascii").split()[0]
-    Path(folder, proof.CARRIER).write_text(f"{pid} 1", encoding="ascii")
+def _recycled(folder, by):
+    pid = Path(folder, by).read_text(encoding="ascii").split()[0]
+    Path(folder, by).write_text(f"{pid} 1", encoding="ascii")
 
 
-def _ended(folder):
+def _ended(folder, by):
     gone = in_child(lambda: None)
-    token = Path(folder, proof.CARRIER).read_text(encoding="ascii").split()[1]
+    token = Path(folder, by).read_text(encoding="ascii").split()[1]
     status_of(gone)
-    Path(folder, proof.CARRIER).write_text(f"{gone} {token}", encoding="ascii")
+    Path(folder, by).write_text(f"{gone} {token}", encoding="ascii")
 
 
-def _unnamed(folder):
-    os.unlink(f"{folder}/{proof.CARRIER}")
+def _unnamed(folder, by):
+    os.unlink(f"{folder}/{by}")
 
 
-def _nobodys(folder):
+def _nobodys(folder, _by):
     os.unlink(f"{folder}/{proof.INTENT}")
 
 
+def _our_own(folder, by):
+    write_down(f"{folder}/{by}", os.getpid(), Processes())
+
+
+@pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize(
-    "then", [_another_postbox, _run_is_over, _recycled, _ended, _unnamed, _nobodys]
+    "then", [_another_postbox, _run_is_over, _recycled, _ended, _unnamed, _nobodys, _our_own]
 )
-def test_what_does_not_drive_the_postbox_is_in_nobodys_way(attempts, running, then):
-    """Another postbox's carrier, one that is over or gone, and a name that is nobody's."""
-    folder = driven(attempts, running)
-    then(folder)
+def test_what_does_not_drive_the_postbox_is_in_nobodys_way(attempts, running, then, by):
+    """Another postbox's run, one that is over or gone or our own, and a name that is nobody's."""
+    folder = driven(attempts, running, by)
+    then(folder, by)
     before = tree(folder)
 
     assert not carrier_runs(str(attempts), P)

@@ -12,6 +12,7 @@ from dispatch.errors import DatabaseUnusable
 from dispatch.relay import RelayBusy, alone
 from dispatch.tally import Tally
 from registry.errors import StateUnsafe
+from tests.fakes.door import T
 from tests.fakes.evidence import OTHER
 from tests.fakes.queues import CONFIG, DAY_S, Queue
 from tests.fakes.rig import Rig
@@ -247,3 +248,44 @@ def test_a_passed_month_is_pruned_by_the_way(queue):
     queue.relay()
 
     assert (b"", "delivered") == (queue.line(delivery).body, *queue.states(delivery))
+
+
+def test_no_line_has_two_turns_in_one_pass(queue):
+    """However short its back-off: it waits for the next pass, and holds back what is behind it."""
+    door = queue.rig.door()
+    queue.rig.install_claude(outcome="empty-failed", hook="none")
+    first, second = queue.put("a", "b")
+    hasty = Queue(queue.rig, draw=0.0)
+
+    tally = hasty.relay()
+
+    assert (1, 2, 2) == (tally.runs, tally.deferred, tally.left)
+    assert ([], ["queued"] * 2) == (door.lines(), queue.states(first, second))
+    assert [1, 1] == [queue.line(each).attempts - 100 for each in (first, second)]
+
+
+def test_what_only_a_person_can_mend_is_told_in_every_pass(queue):
+    """A configuration that became wrong is no absence: time does not mend it."""
+    queue.rig.door()
+    (delivery,) = queue.put("a")
+    queue.rig.configure(f'[station]\ncarrier_session = "{T}"\n[targets.fable]\nsession = "{T}"\n')
+
+    first, second = queue.relay(), queue.relay()
+
+    assert [2, 2] == [tally.verdict.exit for tally in (first, second)]
+    assert "carrier-misbound" == second.verdict.name
+    assert [("queued", "queued"), ("deferred", "carrier-misbound")] == journal(queue, delivery)
+
+
+def test_another_reason_to_wait_is_noted_too(queue):
+    """The list says why a line waits now, not why it began to."""
+    (delivery,) = queue.put("a", to="name:late")
+    queue.relay()
+    for session in (T, OTHER):
+        queue.rig.door(name="late", session_id=session)
+
+    queue.relay()
+    queue.relay()
+
+    noted = [name for kind, name in journal(queue, delivery) if kind == "deferred"]
+    assert ["target-unknown", "target-ambiguous"] == noted

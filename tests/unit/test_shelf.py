@@ -323,3 +323,38 @@ def test_a_line_whose_story_is_lost_can_still_be_decided(queue, how, act):
 
     assert (delivery, "fable", 1) == (result.delivery_id, result.target.id, result.line.bytes)
     assert [{"requeue": "queued", "drop": "dead"}[act]] == queue.states(delivery)
+
+
+def test_giving_a_doubt_up_does_not_wash_it(queue):
+    """A line that may be in stays one that only somebody who looked may queue again."""
+    (delivery,) = queue.put("a")
+    put_in(queue, delivery, kept.UNCERTAIN, kept.DOUBT)
+    drop(queue, delivery)
+
+    with pytest.raises(LineInDoubt):
+        requeue(queue, delivery)
+
+    assert ["dead"] == queue.states(delivery)
+    requeue(queue, delivery, looked=True)
+    assert ["queued"] == queue.states(delivery)
+
+
+def test_a_refused_kiss_with_its_key_says_nothing_about_a_line(queue):
+    """Other bytes under the key are that kiss's affair: the line waits as it waited."""
+    (delivery,) = queue.put("a", key="k1")
+    assert "key-conflict" == queue.kiss("b", key="k1", queue=True).verdict.name
+
+    (shown,) = queue.listed()
+    assert (delivery, "queued", None) == (shown["delivery_id"], shown["class"], shown["reason"])
+    dropped = drop(queue, delivery)
+    assert ("interrupted", "fable") == (dropped.verdict.name, dropped.target.id)
+
+
+def test_a_line_at_its_door_waits_behind_nobody(queue):
+    """Only what is queued is held back; two held lines are each their target's to answer."""
+    first, second, third = queue.put("a", "b", "c")
+    put_in(queue, first, kept.UNCERTAIN, kept.DOUBT)
+    put_in(queue, second, kept.UNCERTAIN, kept.DOUBT)
+
+    assert [None, None, first] == [each["held_by"] for each in queue.listed()]
+    assert third == queue.listed()[-1]["delivery_id"]

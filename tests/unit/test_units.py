@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dispatch.errors import UnitImpossible
 from dispatch.units import cron_line, program_of
 
 PATHS = st.text(
@@ -131,3 +132,9 @@ def test_a_program_is_named_from_the_root(tmp_path, monkeypatch):
         program_of("./zdo", "/opt/v/bin/python3"),
         program_of(f"{tmp_path}/zdo", "/opt/v/bin/python3"),
     ]
+
+
+def test_a_newline_in_a_path_is_refused():
+    """A crontab line ends there, and the rest would be a line of its own."""
+    with pytest.raises(UnitImpossible, match="newline"):
+        cron_line("/zdo", {"HOME": "/home/u", "ZDO_STATE_DIR": "/two\nlines"}, None)

@@ -195,3 +195,10 @@ def test_a_key_that_has_a_verdict_keeps_it(home):
 
     assert before == waiting.store(errand(home))
     assert "sent" == home.state_of()
+
+
+@pytest.mark.parametrize("name", ["name:\udcff", "name:two\nlines", "name:\x1b[31m"])
+def test_a_name_that_no_session_can_bear_is_not_waited_for(home, name):
+    """Nor could it be written down; the answer is that of a name nobody knows."""
+    with pytest.raises(AddressUnknown):
+        waiting.check_address(name, home.house().config(), home.house(), Telling(asked()))

@@ -131,11 +131,11 @@ def test_wrappers_at_once_write_once(rig: Rig) -> None:
     folder = rig.attempt()
     argv = [sys.executable, "-c", RUN]
     pipe = subprocess.PIPE
-    runs = [
+    started = [
         subprocess.Popen(argv, env=rig.env(folder), stdin=subprocess.DEVNULL, stdout=pipe)
         for _ in range(4)
     ]
-    answers = [run.communicate()[0] for run in runs]
+    answers = [run.communicate()[0] for run in started]
 
     assert [b'"decision":"block"' in answer for answer in answers] == [True] * 4
     assert sum(b"zdo wrote" in answer for answer in answers) == 1
@@ -326,14 +326,16 @@ def forked(rig: Rig, folder: str) -> tuple[subprocess.Popen[bytes], int]:
 
 @pytest.mark.parametrize("accept", ["surface", "hold"])
 def test_a_killed_parent_costs_no_receipt(rig: Rig, accept: str) -> None:
-    """The child finishes at the door; where the line is held, it stays as ever."""
-    rig.door.change(accept=accept, eof_after=0.5, hold_then="denied", hold_after=1.5)
+    """The child finishes at the door, in silence; where the line is held, it stays as ever."""
+    rig.door.change(accept=accept, eof_after=2.0, hold_then="denied", hold_after=3.0)
     folder = rig.attempt()
     run, child = forked(rig, folder)
 
     run.kill()
 
     assert run.communicate()[0] == b""
+    # The hook is over at once: nobody waits for its pipe.
+    assert proof.read_receipt(folder) is None
     wait_for(lambda: proof.read_receipt(folder))
     assert (receipt_in(folder).wrote, receipt_in(folder).eof) == (True, True)
     if accept == "hold":
@@ -365,11 +367,21 @@ def test_an_ear_stays_behind_a_held_line(rig: Rig) -> None:
     assert [True] * 2 == [each["hung_up"] for each in rig.door.notices(2)]
 
 
-def test_an_ear_goes_when_it_is_told_to(rig: Rig) -> None:
-    """TERM ends it; its socket goes, and the receipt stands."""
+AGAIN = (
+    "import os, carrier.notices as n\n"
+    "def close(self, close=n.Ear.close):\n"
+    "    os.kill(os.getpid(), 15)\n"
+    "    close(self)\n"
+    f"n.Ear.close = close\n{RUN}"
+)
+
+
+@pytest.mark.parametrize("program", [RUN, AGAIN], ids=["once", "again"])
+def test_an_ear_goes_when_it_is_told_to(rig: Rig, program: str) -> None:
+    """TERM ends it, also one that comes while it leaves; its socket goes, the receipt stands."""
     rig.door.change(accept="hold")
     folder = rig.attempt()
-    rig.run(folder)
+    rig.run(folder, program=program)
 
     send_away(the_ear_of(folder))
 
