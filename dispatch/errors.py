@@ -71,7 +71,7 @@ class SpoolUnwritable(DispatchError):
 
     def __init__(self, why: str):
         self.why = why
-        super().__init__(f"the line cannot be kept: {why}")
+        super().__init__(f"the attempt cannot be laid out: {why}")
 
 
 class JournalUnwritable(DispatchError):

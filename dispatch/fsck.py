@@ -12,6 +12,7 @@ from dispatch.errors import DatabaseDamaged, DatabaseUnusable
 from dispatch.salvage import clear_away, salvage
 from registry.errors import LeaseBusy
 from registry.filesystem import refuse_network
+from registry.home import open_state
 from registry.ids import parse_uuid
 from registry.locks import take_lease
 from registry.record import Record
@@ -74,6 +75,8 @@ def check(house: House) -> Findings:
     lost, and asked again it does the same.
     """
     places, path = house.places, house.places.database
+    if os.path.lexists(places.state):
+        open_state(places)
     refuse_network(places.state)
     if not os.path.lexists(path):
         return Findings(path=path, state=ABSENT)

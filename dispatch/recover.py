@@ -87,7 +87,10 @@ def _told(station: Station) -> Iterator[None]:
     """A line whose story is lost or cannot be read is told of, and stops no other."""
     try:
         yield
-    except (DeliveryUnknown, JournalUnreadable) as error:
+    except DeliveryUnknown as error:
+        why = f"the story of delivery {error.delivery} is lost; zdo spool drop it, or requeue it"
+        station.tally.broken("unknown", why)
+    except JournalUnreadable as error:
         station.tally.broken(class_of_error(error), str(error))
 
 

@@ -174,7 +174,7 @@ def fsck(*, json: Json = False) -> Work:
 @_spool.command("list")
 def spool_list(
     *,
-    dead: Annotated[bool, typer.Option("--dead", help="Only lines that were given up.")] = False,
+    dead: Annotated[bool, typer.Option("--dead", help="Only dead letters.")] = False,
     target: Annotated[
         str | None, typer.Option("--target", metavar="TARGET", help="Only lines to it.")
     ] = None,

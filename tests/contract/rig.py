@@ -88,7 +88,7 @@ class Rig:
         return made
 
     def terminal(self, name: str, *args: str, cwd: Path | None = None, **env: str) -> Terminal:
-        """An interactive session called *name*, idle when this returns; *env* is added to its own."""
+        """An interactive session called *name*, idle when this returns; *env* comes on top."""
         argv = [str(self.claude), "--name", name, *args]
         started = Terminal(argv, cwd=cwd or self.folder(name), env=self.env(**env))
         self._running.append(started)

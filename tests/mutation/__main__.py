@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutation.faults import FAULTS, Fault
@@ -35,26 +37,33 @@ def red_tests(tree: Path, tests: tuple[str, ...]) -> list[str]:
     return re.findall(r"^(?:FAILED|ERROR) \S+?::(\S+)", ended.stdout, re.MULTILINE)
 
 
+def noticed(fault: Fault) -> bool:
+    """Whether a test turns red in a copy of the tree with *fault* in it; says which."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        tree = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, tree / name, ignore=NOT_COPIED)
+            else:
+                shutil.copy(source, tree / name)
+        inject(fault, tree)
+        red = red_tests(tree, fault.tests)
+    shown = ", ".join(sorted(set(red))[:4]) + (" …" if len(set(red)) > 4 else "")
+    print(
+        f"{fault.name:34} {len(red):3} red  {time.monotonic() - began:5.1f} s  {shown}", flush=True
+    )
+    return bool(red)
+
+
 def main() -> int:
     """Run every fault, or those whose names are given; 0 when each was noticed."""
     chosen = [fault for fault in FAULTS if not sys.argv[1:] or fault.name in sys.argv[1:]]
-    unnoticed = 0
-    for fault in chosen:
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-            tree = Path(folder)
-            for name in COPIED:
-                source = ROOT / name
-                if source.is_dir():
-                    shutil.copytree(source, tree / name, ignore=NOT_COPIED)
-                else:
-                    shutil.copy(source, tree / name)
-            inject(fault, tree)
-            red = red_tests(tree, fault.tests)
-        shown = ", ".join(sorted(set(red))[:4]) + (" …" if len(set(red)) > 4 else "")
-        print(f"{fault.name:34} {len(red):3} red  {time.monotonic() - began:5.1f} s  {shown}")
-        unnoticed += not red
-    print(f"{len(chosen) - unnoticed} passed, {unnoticed} failed")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(noticed, chosen))
+    unnoticed = found.count(False)
+    print(f"{len(found) - unnoticed} passed, {unnoticed} failed")
     return 1 if unnoticed else 0
 
 

@@ -178,7 +178,7 @@ WITHOUT_TARGET["--or-queue"] = WITHOUT_TARGET["--queue"]
 
 @pytest.mark.parametrize(("way", "state"), CASES)
 def test_what_a_key_says_while_its_target_does_not_run(home, way, state):
-    """ "Not delivered" is only said of what provably is not, and kept where that was asked for."""
+    """It is said of what provably is not delivered alone, and kept where that was asked for."""
     MAKE[state](home)
     gone(home)
 

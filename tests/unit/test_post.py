@@ -151,10 +151,11 @@ def lay_out(order, timed):
 
 def test_what_is_laid_out_is_what_the_carrier_needs(home):
     """Settings and permit, in a folder of its own; the companions are named in the lead's."""
-    assert [["permit", "settings.json"]] == lay_out(*pack(home))
+    assert [["dispatcher", "permit", "settings.json"]] == lay_out(*pack(home))
     first, second = letter(home, 3), letter(home, 4)
 
-    assert [["permit", "round", "settings.json"], ["permit"]] == lay_out(*pack(home, first, second))
+    lead = ["dispatcher", "permit", "round", "settings.json"]
+    assert [lead, ["permit"]] == lay_out(*pack(home, first, second))
 
 
 def test_a_folder_that_cannot_be_made_is_spool_unwritable(home):

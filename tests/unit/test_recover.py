@@ -147,7 +147,7 @@ def test_a_line_whose_wrapper_may_be_at_the_door_is_not_recovered_yet(home):
 @pytest.mark.parametrize(
     ("damage", "name"),
     [
-        ("DELETE FROM event WHERE delivery = ?", "target-unknown"),
+        ("DELETE FROM event WHERE delivery = ?", "unknown"),
         ("UPDATE event SET body = '{\"attempt\": 1}' WHERE delivery = ?", "journal-unwritable"),
     ],
     ids=["lost", "unreadable"],
@@ -311,7 +311,7 @@ def test_an_open_line_whose_story_is_lost_stops_no_other(home):
 
     tally = regraded(home)
 
-    assert (1, "delivered", "target-unknown") == (
+    assert (1, "delivered", "unknown") == (
         tally.regraded, home.state_of(key), tally.verdict.name
     )  # fmt: skip
 
