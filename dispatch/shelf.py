@@ -16,8 +16,9 @@ from dispatch.errors import (
     NotOnShelf,
 )
 from dispatch.result import TargetFacts
-from dispatch.story import kept_result, newest
+from dispatch.story import kept_result, newest, story_of
 from dispatch.verdict import TABLE
+from dispatch.verify import look_again
 from registry.clock import iso
 from registry.ids import parse_uuid
 from registry.record import replace
@@ -79,10 +80,12 @@ def shown(link: Connection, line: Kept, first: dict[str, str]) -> dict[str, Any]
 def requeue(database: Database, house: House, delivery: str, *, looked: bool) -> Result:
     """The line of *delivery*, queued again with all its patience; else why it cannot be.
 
-    What may be at its door needs *looked*: only a person can know that it is not.
-    Killed in the middle, nothing of it was done.
+    What may be at its door needs *looked*: only a person can know that it is not, and
+    we look once more all the same.  Killed in the middle, nothing of it was done.
     """
     now = house.clock.now()
+    with contextlib.suppress(DeliveryUnknown, JournalUnreadable):
+        look_again(database, story_of(database, delivery), house)
     with database.writing() as link:
         line = _line(link, delivery)
         if line.state == kept.QUEUED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from tests.acceptance.saying import (
     refused,
     shell_claude,
     shell_runs,
+    wait_for,
 )
 from tests.fakes.rig import P, Said
 
@@ -146,3 +148,29 @@ def test_p07_another_postbox_is_not_affected(rig):
 
         delivered(said)
         assert ["two"] == other.lines()
+
+
+def test_p07_a_relay_that_lost_its_keeper_lets_the_postbox_go(rig):
+    """What became of that line nobody knows; its folder stays, and keeps nobody waiting."""
+    door = rig.door(accept="drop")
+    shell_claude(rig, GATED)
+    (delivery,) = queued(rig, "fable", "one")
+    relay = rig.start("relay", "--follow")
+    try:
+        open_gate(rig, "before")
+        carrier = at_gate(rig, "after")
+        shell_claude(rig, SHELL % "")
+        os.kill(parent_of(carrier), signal.SIGKILL)
+        wait_for(lambda: journal(rig, delivery)[-1] == "unknown", "the verdict")
+        assert not os.path.exists(f"{rig.state}/attempts/{delivery}.1/run.json")
+
+        delivered(rig.zdo("kiss", "--json", "fable", "two"))
+    finally:
+        relay.send_signal(signal.SIGINT)
+        relay.communicate()
+    assert ["one", "two"] == door.lines()
+
+
+def parent_of(pid: int) -> int:
+    """Whose child *pid* is."""
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])

@@ -54,7 +54,7 @@ class Sizes(Record):
 # Of the suite: what two busy cores do in a minute or so, all together.
 SMALL = {
     "kills": 200, "lines": 300, "control_kills": 150, "births": 30, "doubts": 50, "cuts": 6,
-    "acks": 100, "control_cuts": 12, "keys": 20, "rounds": 7, "control_rounds": 30,
+    "acks": 100, "control_cuts": 80, "keys": 20, "rounds": 7, "control_rounds": 30,
     "targets": 4, "each": 32, "stuck": 6, "control_stuck": 3,
 }  # fmt: skip
 
@@ -101,7 +101,11 @@ def _cuts(sizes: Sizes, _tree: str | None) -> Record:
 
 
 def _control_cuts(sizes: Sizes, tree: str | None) -> Record:
-    return powercut.cut_power(cuts=sizes.control_cuts, acks=0, seed=sizes.seed, tree=tree)
+    # In the suite the first loss is enough; at full size the share is told.
+    soon = sizes.control_cuts > sizes.cuts
+    return powercut.cut_power(
+        cuts=sizes.control_cuts, acks=0, seed=sizes.seed, tree=tree, until_lost=soon
+    )
 
 
 def _race(sizes: Sizes, tree: str | None) -> Record:

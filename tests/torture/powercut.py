@@ -115,14 +115,19 @@ class Disk:
         return at
 
 
-def cut_power(*, cuts: int, acks: int, seed: int, tree: str | None = None) -> Cuts:
-    """What was lost in *cuts* power cuts, or in as many as it takes for *acks* lines."""
+def cut_power(
+    *, cuts: int, acks: int, seed: int, tree: str | None = None, until_lost: bool = False
+) -> Cuts:
+    """What was lost in *cuts* power cuts, or in as many as it takes for *acks* lines.
+
+    *until_lost*: the first loss is enough.
+    """
     chance = luck(seed)
     began, number = time.monotonic(), 0
     acked = lost = with_loss = damaged = 0
     expected: set[str] = set()
     with Disk() as disk, tempfile.TemporaryDirectory(prefix="zdo-cut-", dir="/tmp") as folder:
-        while number < cuts or acked < acks:
+        while (number < cuts or acked < acks) and not (until_lost and lost):
             wait_s = chance.uniform(SHORTEST_S, LONGEST_S)
             stamps = _written_until_cut(disk, folder, tree or str(ROOT), number, wait_s)
             kept, whole = _found(disk)

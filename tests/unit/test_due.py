@@ -376,6 +376,19 @@ def test_a_clock_that_jumps_blocks_nobody(database, jump):
     assert [0, 1, 2] == ready(database, now=NOW + jump)
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_line_has_one_turn_in_a_pass(database, number):
+    """However short its back-off is; it holds back the rest, and is due again at once."""
+    for each in (1, 2, 3):
+        put(database, each)
+
+    with database.reading() as link:
+        found = due.plan(link, CONFIG, a_listing(RUNS), NOW, {key_of(number)})
+
+    assert list(range(1, number)) == numbers(found.ready)
+    assert [(number, NOW)] == [(int(halt.line.key[-12:]), halt.due_at) for halt in found.halts]
+
+
 # Who is meant.
 
 

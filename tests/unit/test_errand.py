@@ -53,6 +53,11 @@ def test_an_address_stands_where_nothing_is_known(known, target):
     assert (target, "") == (draft_of(unknown).target, draft_of(unknown).postbox)
 
 
+def test_a_sender_that_no_utf8_can_spell_is_kept_as_it_is_written_out():
+    """A caller's environment may hold any bytes; a database holds text."""
+    assert "me\\udcff" == draft_of(errand(order(sender="me\udcff"))).sender
+
+
 def test_a_plain_kiss_keeps_nothing():
     """Only who asks for it leaves a line to the relay."""
     assert (False, False, False) == (order().queue, order().or_queue, order().dry_run)

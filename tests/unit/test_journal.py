@@ -59,3 +59,20 @@ def test_an_event_is_kept_with_its_transaction(database):
         begin()
     with database.reading() as link:
         assert () == journal.story(link, ONE)
+
+
+def test_the_newest_class_is_that_of_the_newest_entry_about_the_line(database):
+    """A refused kiss with its key says nothing of it; an entry without a class has none."""
+    told = []
+    with database.writing() as link:
+        told.append(journal.newest_class(link, ONE))
+        for kind, name in [
+            (journal.QUEUED, "queued"),
+            (journal.DEFERRED, "target-status"),
+            (journal.REFUSED, "key-conflict"),
+            (journal.CLAIMED, None),
+        ]:
+            journal.add(link, ONE, kind, {"class": name}, 1.0)
+            told.append(journal.newest_class(link, ONE))
+
+    assert [None, "queued", "target-status", "target-status", None] == told

@@ -99,13 +99,14 @@ def at_step(at, steps, *, before=None, after=None):
 
 
 def killed_kiss(home, at, **changes):
-    """How a kiss ended that is killed at its step *at*."""
+    """A kiss is killed at its step *at*, or when it is over."""
 
     def act():
         at_step(at, STEPS, before=die)
         kiss(order(**changes), home.house())
+        die()
 
-    return status_of(in_child(act))
+    assert -9 == status_of(in_child(act))
 
 
 def stopped_kiss(home, at, key=DELIVERY, **changes):

@@ -150,6 +150,18 @@ def test_what_a_killed_process_left_of_a_line_that_is_over_goes(home, state, sta
     assert stays == os.path.exists(path)
 
 
+@pytest.mark.parametrize(("name", "stays"), [("permit", False), ("withdrawn", False), ("x", True)])
+def test_what_a_kiss_laid_out_and_never_claimed_goes_where_that_is_proven(home, name, stays):
+    """Without a key nobody will ever come back for it; an emptied folder proves nothing."""
+    path = folder(home, f"{key_of(9)}.1")
+    os.rename(f"{path}/intent", f"{path}/{name}")
+    os.utime(path, (BEGAN, BEGAN))
+
+    pruned(home, BEGAN + 1.1 * DAY_S)
+
+    assert stays == os.path.exists(path)
+
+
 def test_a_line_under_way_keeps_its_folder(home):
     """Its dispatcher may be dead for days; whoever judges it needs it."""
     home.queued()

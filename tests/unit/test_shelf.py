@@ -358,3 +358,17 @@ def test_a_line_at_its_door_waits_behind_nobody(queue):
 
     assert [None, None, first] == [each["held_by"] for each in queue.listed()]
     assert third == queue.listed()[-1]["delivery_id"]
+
+
+def test_somebody_who_looked_in_vain_is_told_what_the_transcript_shows(queue):
+    """The line is in, though the person did not see it: it is delivered, and goes no second time."""
+    door = queue.rig.door(accept="hold", hold_then="delivered", hold_after=0.5)
+    (delivery,) = queue.put("a")
+    queue.relay()
+    assert ["uncertain"] == queue.states(delivery)
+    wait_for(lambda: any(row.get("origin") for row in door.rows()))
+
+    with pytest.raises(NotOnShelf, match="delivered"):
+        requeue(queue, delivery, looked=True)
+
+    assert ["delivered"] == queue.states(delivery)

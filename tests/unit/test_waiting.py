@@ -116,6 +116,9 @@ def test_a_name_that_somebody_bears_now_means_that_session(home, address):
     [
         ("nobody", AddressUnknown),
         ("", AddressUnknown),
+        ("name:\x1b[31m", AddressUnknown),
+        ("name:two\nlines", AddressUnknown),
+        ("name:\udcff", AddressUnknown),
         ("TK-7", TicketUnbound),
         ("tsid:3", AddressUnknown),
         ("itself", CarrierMisbound),
