@@ -129,9 +129,9 @@ def claimed(link: Connection, postbox: str) -> tuple[str, ...]:
     return tuple(row[0] for row in rows)
 
 
-def count_queued(link: Connection) -> int:
-    """How many lines wait for the relay."""
-    rows = link.execute("SELECT count(*) FROM line WHERE state < 20 AND state = ?", (QUEUED,))
+def count(link: Connection, state: int) -> int:
+    """How many lines that are not over are in *state*."""
+    rows = link.execute("SELECT count(*) FROM line WHERE state < 20 AND state = ?", (state,))
     return int(rows.fetchone()[0])
 
 

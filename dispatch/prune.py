@@ -9,6 +9,7 @@ from carrier.attempt import clear
 from carrier.layout import PASSING
 from dispatch import kept, outcome
 from dispatch.kept import DEAD, DELIVERED, SENT
+from registry.errors import StateUnsafe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _sweep(database: Database, attempts: str, now: float) -> None:
     Those of open lines stay, they are evidence, and so do those of unknown lines whose
     door may have been touched, and those of today, whose dispatcher may be at work.
     """
-    for name in os.listdir(attempts):
+    for name in _names_in(attempts):
         path = f"{attempts}/{name}"
         if not _is_old(path, now):
             continue
@@ -59,6 +60,13 @@ def _sweep(database: Database, attempts: str, now: float) -> None:
         is_over = proof.withdraw(path) if line is None else line.state in (SENT, DELIVERED, DEAD)
         if is_over or name.endswith(f".{PASSING}"):
             clear(path)
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError as error:
+        raise StateUnsafe(folder, error.strerror or str(error)) from error
 
 
 def _is_old(path: str, now: float) -> bool:

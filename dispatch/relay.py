@@ -120,7 +120,8 @@ def _is_over(station: Station, until: float) -> bool:
 
 def _count_left(station: Station) -> None:
     with station.database.reading() as link:
-        station.tally.left = kept.count_queued(link)
+        station.tally.left = kept.count(link, kept.QUEUED)
+        station.tally.doubtful = kept.count(link, kept.UNCERTAIN)
     station.told()
 
 

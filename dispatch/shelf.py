@@ -41,6 +41,8 @@ _LIVE = (kept.QUEUED, kept.CLAIMED, kept.UNCERTAIN)
 def listing(database: Database, target: str | None, *, dead: bool) -> list[dict[str, Any]]:
     """The kept lines as `zdo spool list --json` shows them, in their order."""
     where = f"WHERE {_SHOWN}"
+    if target is not None and not target.isprintable():
+        return []  # nothing of that spelling was ever kept
     if dead:
         where += " AND state = 50"
     if target is not None:

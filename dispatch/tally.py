@@ -24,6 +24,8 @@ class Tally:
         self.delivered = self.deferred = self.open = self.dead = 0
         self.regraded = self.recovered = 0
         self.left = 0  # lines that still wait
+        self.doubtful = 0  # lines that may be in; each holds its session's queue back
+        self.about: str | None = None  # the delivery that the trouble is about, if it is one
         self.results: list[Result] = []
         self.trouble: tuple[str, str] | None = None  # class and sentence of the worst
         self._is_broken = self._is_ended = False
@@ -48,7 +50,7 @@ class Tally:
     def broken(self, name: str, reason: str) -> None:
         """Broken surroundings outweigh what became of single lines."""
         if not self._is_broken:
-            self.trouble, self._is_broken = (name, reason), True
+            self.trouble, self._is_broken, self.about = (name, reason), True, None
 
     def end(self) -> None:
         """Let the pass end after the carrier run that is under way."""
@@ -80,6 +82,7 @@ class Tally:
             "regraded": self.regraded,
             "recovered": self.recovered,
             "left": self.left,
+            "doubtful": self.doubtful,
             "lines": [as_json(result) for result in self.results],
         }
 
@@ -93,6 +96,7 @@ class Tally:
             (self.regraded, "graded again"),
             (self.recovered, "recovered"),
             (self.left, "waiting"),
+            (self.doubtful, "in doubt"),
         )
         told = ", ".join(f"{count} {what}" for count, what in counts if count)
         runs = f" in {self.runs} carrier run{'s' * (self.runs != 1)}" if self.runs else ""
@@ -102,4 +106,4 @@ class Tally:
     def _worse(self, result: Result) -> None:
         if self.trouble is None:
             reason = f"delivery {result.delivery_id} to {result.target.id}: {result.reason}"
-            self.trouble = result.verdict.name, reason
+            self.trouble, self.about = (result.verdict.name, reason), result.delivery_id

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from registry.targets import Config
 
 BY_NAME = "name:"
+_LONGEST_NAME = 256
 
 # Provably not delivered, and time may mend it (INTERFACE 7, line).
 _STATUSES = (75, 76)
@@ -34,6 +35,12 @@ _STATUSES = (75, 76)
 def takes(verdict: Verdict) -> bool:
     """Whether `--or-queue` keeps a line that was refused with *verdict*."""
     return verdict.exit in _STATUSES or verdict.name == "target-not-running"
+
+
+def _may_be_borne(address: str) -> bool:
+    """Whether *address* is a name that a session may have one day."""
+    name = address.removeprefix(BY_NAME)
+    return address != name and name.isprintable() and 0 < len(name) <= _LONGEST_NAME
 
 
 def check_address(address: str, config: Config, house: House, telling: Telling) -> None:
@@ -49,7 +56,7 @@ def check_address(address: str, config: Config, house: House, telling: Telling) 
     except TargetNotRunning:
         return
     except AddressUnknown:
-        if not (address.startswith(BY_NAME) and address.isprintable()):
+        if not _may_be_borne(address):
             raise
         postbox = postbox_for(None, config, lambda _: None)
         target = replace(telling.result.target, id=address)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dispatch.verdict import Verdict
 
 _MOST_TRIES = 1 << 20
+_LAST_MOMENT = 1e11  # the year 5138
 
 
 def _is_uuid(text: str) -> bool:
@@ -39,6 +40,11 @@ def _is_flag(number: int) -> bool:
 def _is_status(text: str) -> bool:
     first, *rest = text.split(".")
     return first in tuple("0245") and [len(p) for p in rest if p.isdecimal()] == [3, 3]
+
+
+def _is_moment(at: float) -> bool:
+    """Whether *at* is a time that a clock may show; one beyond has no spelling either."""
+    return math.isfinite(at) and abs(at) < _LAST_MOMENT
 
 
 def _anything(_: object) -> bool:
@@ -59,16 +65,16 @@ _LINE: dict[str, tuple[type, Callable[[Any], bool]]] = {
     "seal": (bytes, _anything),
     "state": (int, kept.STATE_NAMES.__contains__),
     "attempts": (int, _is_count),
-    "due_at": (float, math.isfinite),
-    "claimed_at": (float, math.isfinite),
-    "settled_at": (float, math.isfinite),
+    "due_at": (float, _is_moment),
+    "claimed_at": (float, _is_moment),
+    "settled_at": (float, _is_moment),
     "owner": (str, _is_uuid),
     "status": (str, _is_status),
     "tries": (int, _is_count),
     "kept": (int, _is_flag),
     "postbox": (str, _is_uuid),
-    "born": (float, math.isfinite),
-    "created_at": (float, math.isfinite),
+    "born": (float, _is_moment),
+    "created_at": (float, _is_moment),
     "body": (bytes, _anything),
 }
 LINE_COLUMNS = tuple(_LINE)

@@ -88,6 +88,11 @@ def fail(command: str, name: str, reason: str, *, as_object: bool) -> int:
     """The exit status of class *name* for a command that never got a result of its own."""
     from dispatch.result import Result
 
+    if command == "relay" and as_object:
+        # Its object is another one, and a script that reads it gets no second kind.
+        from dispatch.cli.relaying import say_failed
+
+        return say_failed(name, reason)
     result = Result(command=command, verdict=TABLE[name], reason=reason)
     return say(result, [], as_object=as_object)
 
@@ -99,6 +104,8 @@ def _check(args: KissArgs) -> None:
         raise Usage("--proof knows only surfaced")
     if args.queue and (args.or_queue or args.dry_run or args.proof is not None):
         raise Usage("--queue starts nothing, so it goes without --or-queue, --dry-run and --proof")
+    if args.or_queue and (args.dry_run or args.proof is not None):
+        raise Usage("--or-queue may keep the line, so it goes without --dry-run and --proof")
     if args.key is not None and not _fits_key(args.key):
         raise Usage(f"--key takes 1 to {_LONGEST_KEY} bytes of UTF-8")
     if not (math.isfinite(args.wait) and math.isfinite(args.lock_timeout)):

@@ -132,11 +132,18 @@ def _say(tally: Tally, *, as_object: bool) -> int:
     status = tally.verdict.exit
     if tally.trouble:
         name, reason = tally.trouble
-        advice = TABLE[name].advice.replace("{id}", "DELIVERY")
+        advice = TABLE[name].advice.replace("{id}", tally.about or "DELIVERY")
         complain(failure_line(name, reason, advice))
     lines = [json.dumps(tally.as_json())] if as_object else [tally.line()]
     lost = speak(lines, quietly=status != 0)
     return status or lost
+
+
+def say_failed(name: str, reason: str) -> int:
+    """The exit status of a pass that never began, said as the one object of a pass."""
+    tally = Tally()
+    tally.broken(name, reason)
+    return _say(tally, as_object=True)
 
 
 @contextlib.contextmanager

@@ -126,6 +126,7 @@ def _control_crowds(sizes: Sizes, tree: str | None) -> Record:
         tree=tree,
         mischief=("nothing",),
         until_met=True,
+        carrier_ms=SLOW_MS,
     )
 
 

@@ -57,7 +57,6 @@ class Crowd:
 
     def __init__(self, scene: Scene, seed: int):
         self.scene, self.chance = scene, luck(seed)
-        Path(scene.claude + WAITS).write_text(str(CARRIER_MS), encoding="ascii")
         self.leader: Servant = scene.servant("kisser", "leader")
         self.killer = Killer(scene.family(), self.chance)
         self.lock = f"{scene.rig.state}/locks/{postbox_of(0)}.lock"
@@ -136,12 +135,14 @@ def run_crowds(
     mischief: tuple[str, ...] = MISCHIEF,
     kills: int = 3,
     until_met: bool = False,
+    carrier_ms: int = CARRIER_MS,
 ) -> Rounds:
     """What came of *rounds* crowds through one postbox, or of fewer, *until_met*."""
     family.adopt_orphans()
     began, touched = time.monotonic(), 0
     met: Counter[str] = Counter()
     with Scene(targets=3, postboxes=1, tree=tree) as scene:
+        Path(scene.claude + WAITS).write_text(str(carrier_ms), encoding="ascii")
         crowd = Crowd(scene, seed)
         for number in range(rounds):
             kind, before = mischief[number % len(mischief)], scene.overlaps()

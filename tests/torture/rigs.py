@@ -9,8 +9,8 @@ from tests.torture.copies import Break
 LEASE_NOT_PASSED = (
     Break(
         "carrier/layout.py",
-        "        elif _is_running(path, postbox):\n",
-        "        elif not path and _is_running(path, postbox):\n",
+        "    return bool(running - {None, os.getpid()}) and _postbox_of(folder) == postbox\n",
+        "    return False\n",
     ),
     Break(
         "carrier/keeper.py",

@@ -155,3 +155,18 @@ def test_the_house_is_the_machine(home):
 
     assert house.places.state == home.state
     assert (sys.executable, ROOT) == (house.python, house.root)
+
+
+@pytest.mark.parametrize("more", [{"dry_run": True}, {"proof": "surfaced"}])
+def test_a_line_that_may_be_kept_has_no_dry_run_and_no_proof(more):
+    """--or-queue might keep it, and then neither would be true."""
+    with pytest.raises(commands.Usage, match="--or-queue"):
+        commands.kiss(KissArgs("fable", "x", or_queue=True, **more))
+
+
+def test_a_relay_that_never_began_says_the_object_of_a_relay(capsys):
+    """A script that reads `runs` and `left` finds them in every object of the command."""
+    assert commands.fail("relay", "usage", "odd words", as_object=True) == 64
+
+    told = json.loads(capsys.readouterr().out)
+    assert ("relay", "usage", 0, 0) == (told["command"], told["class"], told["runs"], told["left"])

@@ -180,11 +180,11 @@ def test_claimed_lines_are_found_by_their_postbox_in_the_order_of_their_arrival(
 
 def test_queued_lines_are_counted(database):
     """Those that wait, and no others."""
-    assert 0 == ask(database, kept.count_queued)
+    assert 0 == ask(database, lambda link: kept.count(link, kept.QUEUED))
     for number, state in enumerate([kept.QUEUED, kept.CLAIMED, kept.QUEUED, kept.DELIVERED]):
         put(database, number, state=state)
 
-    assert 2 == ask(database, kept.count_queued)
+    assert 2 == ask(database, lambda link: kept.count(link, kept.QUEUED))
 
 
 def test_every_state_has_a_name():
@@ -211,7 +211,7 @@ PASS = {
     "open ones": kept.open_ones,
     "claimed through": kept.claimed_through,
     "claimed": lambda link: kept.claimed(link, POSTBOX),
-    "count queued": kept.count_queued,
+    "count": lambda link: kept.count(link, kept.QUEUED),
     "find": lambda link: kept.find(link, key_of(1)),
     "targets with work": due.targets_with_work,
     "first lines": lambda link: due.first_lines(link, "fable"),

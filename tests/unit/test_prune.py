@@ -153,6 +153,7 @@ def test_what_a_killed_process_left_of_a_line_that_is_over_goes(home, state, sta
 @pytest.mark.parametrize(("name", "stays"), [("permit", False), ("withdrawn", False), ("x", True)])
 def test_what_a_kiss_laid_out_and_never_claimed_goes_where_that_is_proven(home, name, stays):
     """Without a key nobody will ever come back for it; an emptied folder proves nothing."""
+    home.database().close()
     path = folder(home, f"{key_of(9)}.1")
     os.rename(f"{path}/intent", f"{path}/{name}")
     os.utime(path, (BEGAN, BEGAN))

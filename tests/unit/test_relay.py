@@ -289,3 +289,15 @@ def test_another_reason_to_wait_is_noted_too(queue):
 
     noted = [name for kind, name in journal(queue, delivery) if kind == "deferred"]
     assert ["target-unknown", "target-ambiguous"] == noted
+
+
+def test_a_doubt_that_holds_a_queue_back_is_in_every_summary(queue):
+    """The pass that made it says so by its exit; later ones still count it."""
+    queue.rig.door(accept="hold")
+    queue.put("a", "b")
+
+    first, second = queue.relay(), queue.relay()
+
+    assert (3, 0) == (first.verdict.exit, second.verdict.exit)
+    assert 2 == second.doubtful
+    assert "2 in doubt" in second.line()

@@ -361,7 +361,7 @@ def test_a_line_at_its_door_waits_behind_nobody(queue):
 
 
 def test_somebody_who_looked_in_vain_is_told_what_the_transcript_shows(queue):
-    """The line is in, though the person did not see it: it is delivered, and goes no second time."""
+    """The line is in, though the person did not see it: delivered, and it goes no second time."""
     door = queue.rig.door(accept="hold", hold_then="delivered", hold_after=0.5)
     (delivery,) = queue.put("a")
     queue.relay()

@@ -13,7 +13,7 @@ from tests.fakes.household import asked
 
 FIELDS = (
     "v", "command", "class", "exit", "reason", "runs", "delivered", "deferred", "open", "dead",
-    "regraded", "recovered", "left", "lines",
+    "regraded", "recovered", "left", "doubtful", "lines",
 )  # fmt: skip
 
 
