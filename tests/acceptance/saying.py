@@ -51,7 +51,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 # What `zdo relay --json` and each line of `zdo spool list --json` hold.
 RELAY_FIELDS = (
     "v", "command", "class", "exit", "reason", "runs", "delivered", "deferred", "open", "dead",
-    "regraded", "recovered", "left", "lines",
+    "regraded", "recovered", "left", "doubtful", "lines",
 )  # fmt: skip
 SPOOL_FIELDS = (
     "delivery_id", "key", "target", "sender", "state", "class", "reason", "attempts", "bytes",

@@ -156,7 +156,7 @@ def test_what_a_person_must_see_is_on_stderr(queue, capsys):
 
     assert told.out == "relay: 1 open, 1 in doubt in 1 carrier run\n"
     assert told.err.startswith(f"zdo: unknown: delivery {delivery} to fable: the door did not")
-    assert told.err.endswith("; do not repeat; ask the transcript: zdo verify DELIVERY\n")
+    assert told.err.endswith(f"; do not repeat; ask the transcript: zdo verify {delivery}\n")
     assert told.err.count("\n") == 1
 
 
