@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import socket
@@ -146,8 +147,10 @@ def test_the_carriers_hook_has_a_session_of_its_own_and_no_descriptor_of_ours(tm
     """As the real one's: a lease that reached the carrier does not reach the hook."""
     program = carrier.install(str(tmp_path))
     told = tmp_path / "told"
-    fd = os.open(tmp_path / "lease", os.O_RDWR | os.O_CREAT)
-    os.set_inheritable(fd, True)
+    low = os.open(tmp_path / "lease", os.O_RDWR | os.O_CREAT)
+    # Of a runner without a stdin it would be the hook's own.
+    fd = fcntl.fcntl(low, fcntl.F_DUPFD, 10)
+    os.close(low)
     hook = f"ls -l /dev/fd/ > {told}; ps -o sid= -p $$ >> {told}; echo $$ >> {told}"
     argv = [program, "-p", "--resume", POSTBOX, "--", "x"]
     env = {"PATH": "/usr/bin:/bin", "ZDO_CARRIER_WRAPPER": hook}

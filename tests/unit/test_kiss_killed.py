@@ -66,9 +66,10 @@ def is_ours(frame):
     """Whether the code that asks for a step is zdo's; a coverage tool takes steps too."""
     while frame.f_code.co_filename in _BETWEEN:
         frame = frame.f_back
-    return frame.f_code.co_filename.startswith(ROOT)
+    return frame.f_code.co_filename.startswith(OURS)
 
 
+OURS = tuple(f"{ROOT}/{name}/" for name in ("registry", "carrier", "dispatch", "tests"))
 _BETWEEN = (os.path.lexists.__code__.co_filename, os.path.isdir.__code__.co_filename)
 
 
