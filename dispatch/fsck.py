@@ -138,7 +138,7 @@ def _look_at(places: Places, refused: DatabaseUnusable | None) -> _Look:
         look.complaints = wreck.complaints(link, path)
         if not look.complaints:
             _look_at_rows(link, look)
-            _look_at_folders(link, look, _names_in(places.attempts))
+            _look_at_folders(link, look, set(os.listdir(places.attempts)))
     if refused is not None and not look.complaints:
         raise refused
     return look
@@ -183,13 +183,6 @@ def _look_at_folders(link: sqlite3.Connection, look: _Look, there: set[str]) -> 
         is_attempt = number.isdecimal() and parse_uuid(key) == key
         if is_attempt and not link.execute("SELECT 1 FROM line WHERE key = ?", (key,)).fetchone():
             look.stray.add(name)
-
-
-def _names_in(folder: str) -> set[str]:
-    try:
-        return set(os.listdir(folder))
-    except FileNotFoundError:
-        return set()
 
 
 def _is_free(postbox: str, house: House) -> bool:

@@ -11,6 +11,7 @@ from dispatch import kept, prune, spool
 from dispatch.errors import KeyConflict
 from dispatch.outcome import Outcome
 from dispatch.verdict import TABLE
+from registry.errors import StateUnsafe
 from registry.ids import new_uuid
 from tests.fakes.envelopes import DELIVERY
 from tests.fakes.household import BEGAN, LINE, Household, a_draft, accept, asked, key_of
@@ -219,3 +220,9 @@ def test_a_folder_that_goes_by_itself_is_no_trouble(home):
         prune.os = before
 
     assert not os.path.exists(path)
+
+
+def test_a_folder_of_attempts_that_cannot_be_read_is_told(home):
+    """Nothing is swept, and nothing is pruned unseen."""
+    with home.opened() as database, pytest.raises(StateUnsafe, match="No such file"):
+        prune.once_a_day(database, f"{home.state}/gone", BEGAN)

@@ -372,3 +372,11 @@ def test_somebody_who_looked_in_vain_is_told_what_the_transcript_shows(queue):
         requeue(queue, delivery, looked=True)
 
     assert ["delivered"] == queue.states(delivery)
+
+
+@pytest.mark.parametrize("target", ["\udcff", "two\nlines"])
+def test_the_list_of_a_target_that_cannot_be_spelled_is_empty(queue, target):
+    """Nothing was ever kept under such a word."""
+    queue.put("a")
+
+    assert [] == queue.listed(target=target)
