@@ -11,7 +11,7 @@ import os
 
 from carrier.envelope import Envelope, from_bytes, read_exactly, to_bytes
 from carrier.errors import EnvelopeTorn
-from registry.durable import read_plain, sync_folder, write_whole
+from registry.durable import read_plain, sync_folder, write_all, write_whole
 from registry.ids import parse_uuid
 from registry.record import Record, fields
 
@@ -93,9 +93,7 @@ def write_plain(path: str, content: bytes | bytearray) -> None:
     """
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, content)
     finally:
         os.close(fd)
 

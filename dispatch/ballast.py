@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from registry.durable import sync
+from registry.durable import sync, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def _write(path: str) -> None:
     fd = os.open(path, _NEW, 0o600)
     try:
         # Not zeroes: some file systems keep those as holes, and some compress.
-        view = memoryview(os.urandom(SIZE))
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, os.urandom(SIZE))
         sync(fd)
     finally:
         os.close(fd)

@@ -52,10 +52,13 @@ def story(link: Connection, delivery: str) -> tuple[Event, ...]:
     return tuple(Event(*row) for row in rows)
 
 
-def newest_class(link: Connection, delivery: str) -> str | None:
-    """The class in the newest entry about *delivery*; refused kisses with its key do not count."""
-    found = link.execute(
-        "SELECT class FROM event WHERE delivery = ? AND kind <> ? ORDER BY id DESC LIMIT 1",
+def newest(link: Connection, delivery: str) -> tuple[str | None, str]:
+    """Class and body of the newest entry about the line *delivery*; a body of nothing if none.
+
+    A kiss with its key that was refused, with other bytes even, says nothing about it.
+    """
+    found: tuple[str | None, str] | None = link.execute(
+        "SELECT class, body FROM event WHERE delivery = ? AND kind <> ? ORDER BY id DESC LIMIT 1",
         (delivery, REFUSED),
     ).fetchone()
-    return None if found is None else found[0]
+    return found or (None, "{}")

@@ -154,9 +154,8 @@ def _is_news(link: Connection, halt: Halt, watched: float) -> bool:
     """Whether the line waits, and the journal does not say so, or why; or has waited too long."""
     if halt.line.state != kept.QUEUED or halt.result.verdict.fate not in (NONE, QUEUE):
         return False
-    told = halt.line.status == kept.WAITING and halt.result.verdict.name == journal.newest_class(
-        link, halt.line.key
-    )
+    name, _ = journal.newest(link, halt.line.key)
+    told = (halt.line.status, name) == (kept.WAITING, halt.result.verdict.name)
     return not told or _has_waited_long(halt, watched)
 
 

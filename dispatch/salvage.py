@@ -14,7 +14,7 @@ import time
 from dispatch import kept, whole, wreck
 from dispatch.tables import NOBODY
 from dispatch.transplant import new_file, transplant
-from registry.durable import sync, sync_folder
+from registry.durable import sync, sync_folder, write_all
 from registry.home import make_private
 from registry.record import Record
 
@@ -219,9 +219,7 @@ def _copy(path: str, to: str) -> None:
     try:
         with open(path, "rb") as file:
             while part := file.read(1 << 20):
-                view = memoryview(part)
-                while view:
-                    view = view[os.write(fd, view) :]
+                write_all(fd, part)
         sync(fd)
     finally:
         os.close(fd)

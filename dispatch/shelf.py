@@ -40,9 +40,9 @@ _LIVE = (kept.QUEUED, kept.CLAIMED, kept.UNCERTAIN)
 
 def listing(database: Database, target: str | None, *, dead: bool) -> list[dict[str, Any]]:
     """The kept lines as `zdo spool list --json` shows them, in their order."""
-    where = f"WHERE {_SHOWN}"
     if target is not None and not target.isprintable():
         return []  # nothing of that spelling was ever kept
+    where = f"WHERE {_SHOWN}"
     if dead:
         where += " AND state = 50"
     if target is not None:
@@ -56,11 +56,7 @@ def listing(database: Database, target: str | None, *, dead: bool) -> list[dict[
 
 def shown(link: Connection, line: Kept, first: dict[str, str]) -> dict[str, Any]:
     """*line* as JSON; *first* has the line of each target that holds the others back."""
-    row = link.execute(
-        "SELECT class, body FROM event WHERE delivery = ? AND kind <> ? ORDER BY id DESC LIMIT 1",
-        (line.key, journal.REFUSED),
-    ).fetchone()
-    name, body = row or (None, "{}")
+    name, body = journal.newest(link, line.key)
     live = line.state in _LIVE
     holder = first.setdefault(line.target, line.key) if live else line.key
     return {

@@ -40,6 +40,13 @@ def sync_folder(path: str) -> None:
         os.close(fd)
 
 
+def write_all(fd: int, content: bytes | bytearray) -> None:
+    """Write all of *content* to *fd*, however little the kernel takes at a time."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
 def write_whole(path: str, content: bytes) -> None:
     """Put *content* at *path*, mode 0600, so that a reader finds all of it or none.
 
@@ -49,9 +56,7 @@ def write_whole(path: str, content: bytes) -> None:
     new = path + ".new"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
+        write_all(fd, content)
         sync(fd)
     finally:
         os.close(fd)

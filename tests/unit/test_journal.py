@@ -65,7 +65,7 @@ def test_the_newest_class_is_that_of_the_newest_entry_about_the_line(database):
     """A refused kiss with its key says nothing of it; an entry without a class has none."""
     told = []
     with database.writing() as link:
-        told.append(journal.newest_class(link, ONE))
+        told.append(journal.newest(link, ONE)[0])
         for kind, name in [
             (journal.QUEUED, "queued"),
             (journal.DEFERRED, "target-status"),
@@ -73,6 +73,6 @@ def test_the_newest_class_is_that_of_the_newest_entry_about_the_line(database):
             (journal.CLAIMED, None),
         ]:
             journal.add(link, ONE, kind, {"class": name}, 1.0)
-            told.append(journal.newest_class(link, ONE))
+            told.append(journal.newest(link, ONE)[0])
 
     assert [None, "queued", "target-status", "target-status", None] == told

@@ -26,6 +26,7 @@ from registry.ids import draw
 from registry.locks import take_lease
 from registry.processes import Processes
 from registry.record import replace
+from tests.fakes.clocks import Meanwhile
 from tests.fakes.envelopes import DELIVERY, P, T, an_envelope
 from tests.fakes.evidence import OTHER
 from tests.fakes.household import ROOT, Household, a_draft, accept, asked
@@ -261,19 +262,6 @@ def test_a_dry_run_looks_at_the_postbox_too(home):
     assert kiss(order(dry_run=True), house).verdict.name == "carrier-live"
     with lease_on(house):
         assert kiss(order(dry_run=True), house).verdict.name == "dry-run"
-
-
-class Meanwhile(Clock):
-    """A clock whose first look runs *act*: after the first aim, before the lease."""
-
-    def __init__(self, act):
-        self._act = act
-
-    def monotonic(self):
-        """The time, after the world had its turn."""
-        act, self._act = self._act, lambda: None
-        act()
-        return super().monotonic()
 
 
 def test_a_target_that_ended_while_we_waited_is_not_running(home):

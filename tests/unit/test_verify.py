@@ -27,6 +27,7 @@ from dispatch.verdict import TABLE
 from registry.clock import Clock
 from registry.locks import take_lease
 from registry.record import replace
+from tests.fakes.clocks import Meanwhile
 from tests.fakes.envelopes import DELIVERY, P, an_envelope
 from tests.fakes.envelopes import a_receipt as plain_receipt
 from tests.fakes.evidence import OTHER, StoppedClock, a_report, a_run, an_evidence, told
@@ -429,19 +430,6 @@ def test_who_has_a_lease_and_asks_for_an_unknown_delivery_is_told_so(home):
         judged_under_lease(home)
 
 
-class Interrupting(Clock):
-    """A clock whose first look runs *act*, as another process would at that moment."""
-
-    def __init__(self, act):
-        self._act = act
-
-    def monotonic(self):
-        """The time, after the other process had its turn."""
-        act, self._act = self._act, lambda: None
-        act()
-        return super().monotonic()
-
-
 def test_a_kiss_that_concludes_while_verify_waits_keeps_its_verdict(home):
     """Between the look at the journal and the lease the dispatcher may have settled."""
     _, owner = home.claimed()
@@ -451,7 +439,7 @@ def test_a_kiss_that_concludes_while_verify_waits_keeps_its_verdict(home):
         with home.opened() as database:
             settle(database, home.house(), conclude(evidence), owner, evidence)
 
-    found = verify.verify(DELIVERY, home.house(clock=Interrupting(conclude_it)))
+    found = verify.verify(DELIVERY, home.house(clock=Meanwhile(conclude_it)))
 
     assert found.verdict.name == "delivered-start"
     assert ("verified", "carrier-exit") not in home.story()
