@@ -1,5 +1,6 @@
 """Permit, intent, receipt: exactly one wins, and what is left is readable or named."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -37,15 +38,6 @@ from carrier.proof import take
 for line in sys.stdin:
     folder = line.rstrip("\\n")
     print(int(take(folder) is not None), flush=True)
-"""
-
-
-# Takes from all the folders of a line, in their order, whether or not one is gone.
-TAKER_OF_ALL = """
-import sys
-from carrier.proof import take
-for line in sys.stdin:
-    print(*(int(take(folder) is not None) for folder in line.split()), flush=True)
 """
 
 
@@ -181,27 +173,29 @@ def test_racing_takers_and_a_withdrawal_have_one_winner(tmp_path: Path) -> None:
     assert all((won[0] + won[1], won[2])), won
 
 
-def test_withdrawing_and_taking_at_once_leave_no_gap(tmp_path: Path) -> None:
-    """The last line is withdrawn first: what was taken in order are the first lines."""
-    taken, argv = [], [sys.executable, "-c", TAKER_OF_ALL]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
-    with subprocess.Popen(argv, **pipes) as taker:  # type: ignore[call-overload]
-        for round_ in range(200):
-            folders = [str(tmp_path / f"{round_}-{number}") for number in range(8)]
-            for folder in folders:
-                os.mkdir(folder)
-                issue(folder, an_envelope())
-            taker.stdin.write(" ".join(folders) + "\n")
-            taker.stdin.flush()
-            for _ in range(round_ * 200):
-                pass
-            kept = withdraw_all(folders)
-            took = [bool(int(each)) for each in taker.stdout.readline().split()]
-            assert folders[: len(kept)] == kept
-            assert [folder in kept for folder in folders] == took
-            taken.append(len(kept))
-        taker.stdin.close()
-    assert any(0 < count < 8 for count in taken), taken
+@pytest.mark.parametrize("withdrawn_first", range(9))
+def test_withdrawing_and_taking_at_once_leave_no_gap(
+    withdrawn_first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last line is withdrawn first: what was taken in order are the first lines.
+
+    The taker comes in after that many withdrawals, and takes all that it still may.
+    """
+    folders = [str(tmp_path / str(number)) for number in range(8)]
+    for folder in folders:
+        os.mkdir(folder)
+        issue(folder, an_envelope())
+    calls = itertools.count()
+
+    def withdraw_beside_a_taker(folder: str) -> bool:
+        if next(calls) == withdrawn_first:
+            for each in folders:
+                take(each)
+        return withdraw(folder)
+
+    monkeypatch.setattr(proof, "withdraw", withdraw_beside_a_taker)
+
+    assert folders[: 8 - withdrawn_first] == withdraw_all(folders)
 
 
 def test_of_many_those_that_nobody_took_are_withdrawn(tmp_path: Path) -> None:
