@@ -14,7 +14,7 @@ from registry.record import Record, fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 VERSION = 1
@@ -22,6 +22,7 @@ LINE_LIMIT = 65_536
 
 _INT_LIMIT = 1 << 63
 _SECONDS_LIMIT = 86_400
+_NONE: Mapping[str, object] = {}
 _IDS = ("delivery_id", "msg_id", "session_id", "postbox")
 
 
@@ -65,12 +66,15 @@ def from_bytes(content: bytes) -> Envelope:
     return envelope
 
 
-def read_exactly(content: bytes, kind: type[Record]) -> dict[str, Any]:
+def read_exactly(
+    content: bytes, kind: type[Record], later: Mapping[str, object] = _NONE
+) -> dict[str, Any]:
     """The fields of one *kind* of record in JSON *content*; EnvelopeTorn when they do not fit.
 
-    The annotations of the record are the schema.  No value is ever quoted in the error.
+    The annotations of the record are the schema; fields that came *later* may be missing
+    in a file of before, and have that value then.  No value is ever quoted in the error.
     """
-    given = _parse(content)
+    given = {**later, **_parse(content)}
     schema: dict[str, Any] = kind.__annotations__
     if given.keys() != schema.keys():
         raise EnvelopeTorn(f"fields missing or unknown: {len(given)} of {len(schema)}")

@@ -37,6 +37,8 @@ DOOR_MISMATCH = "door-mismatch"
 WRAPPER_TROUBLE = "wrapper-trouble"
 FOUND = frozenset({TARGET_NOT_RUNNING, DOOR_MISMATCH, WRAPPER_TROUBLE})
 
+# What a receipt means that was written before it had the field.
+_LATER = {"sender": "anonymous"}
 _ROUND_LIMIT = 4096
 _COUNT_DIGITS = 18
 
@@ -59,6 +61,7 @@ class Receipt(Record):
     session_id: str  # of the row that was written, or looked for
     pid: int | None
     msg_id: str
+    sender: str  # as the envelope had it
     door: str
     at: str
     wrote: bool  # False: no byte of the line passed; True without eof: perhaps not all
@@ -203,7 +206,7 @@ def read_receipt(attempt_dir: str) -> Receipt | TornReceipt | None:
 def parse_receipt(content: bytes) -> Receipt | TornReceipt:
     """The receipt in *content*, or what is wrong with it; total and pure."""
     try:
-        given = read_exactly(content, Receipt)
+        given = read_exactly(content, Receipt, _LATER)
         notices = tuple(_notice(each) for each in given["notices"])
     except EnvelopeTorn as error:
         return TornReceipt(error.why)

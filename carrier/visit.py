@@ -234,6 +234,7 @@ def _not_begun(envelope: Envelope, at: str) -> Receipt:
         session_id=envelope.session_id,
         pid=None,
         msg_id=envelope.msg_id,
+        sender=envelope.sender,
         door="inbox",
         at=at,
         wrote=False,

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from carrier.binding import Binding
     from dispatch.house import House
     from dispatch.telling import Telling
-    from registry.resolve import DoorTarget
+    from registry.resolve import DoorTarget, Scene
     from registry.rows import Listing, Row
-    from registry.targets import Config
 
 # The statuses that take a line; busy and waiting targets read it later.
 OPEN_STATUSES = ("idle", "busy", "waiting")
@@ -36,21 +35,22 @@ class Aim(Record):
     binding: Binding
 
 
-def take_aim(address: str, config: Config, listing: Listing, telling: Telling) -> Aim:
-    """Who is meant and who carries, judged by what *listing* shows now.
+def take_aim(address: str, scene: Scene, telling: Telling) -> Aim:
+    """Who is meant and who carries, judged by what *scene* shows now.
 
     Writes what it learns into *telling* as it goes, so a refusal names both ids.
     """
-    target = resolve(address, config, listing)
+    listing, config = scene.listing, scene.config
+    target = resolve(address, scene)
     telling.add(target=_facts(target))
 
     def session_of(other: str) -> str | None:
-        return resolve(other, config, listing).session_id
+        return resolve(other, scene).session_id
 
     postbox = postbox_for(target.target, config, session_of)
     telling.add(carrier=CarrierFacts(session_id=postbox))
     if target.session_id is None:
-        raise TargetNotRunning(target.id, "no running session has that name" + _unread(listing))
+        raise TargetNotRunning(target.id, _nobody(target) + _unread(listing))
     binding = bind(target.id, target.session_id, postbox)
     if target.row is None:
         why = f"no running session has the id {target.session_id}"
@@ -86,6 +86,11 @@ def refuse_live_postbox(postbox: str, listing: Listing) -> None:
     """
     for row in find_again(postbox, listing):
         raise CarrierLive(postbox, row.pid)
+
+
+def _nobody(target: DoorTarget) -> str:
+    in_pane = target.target is not None and target.target.kind == "tsid"
+    return "no running session is in that pane" if in_pane else "no running session has that name"
 
 
 def _unread(listing: Listing) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 APPLICATION_ID = 0x7A646F31  # "zdo1"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 PAGE = 4096  # the same everywhere: a lost first page can be made again
 MOUNTINFO = "/proc/self/mountinfo"
 
@@ -88,7 +88,7 @@ class Database:
         elif version > SCHEMA_VERSION:
             raise DatabaseUnusable(self.path, "was made by a newer zdo; upgrade this one")
         elif version < SCHEMA_VERSION:
-            self._migrate()
+            self._migrate(version)
 
     def _create(self) -> None:
         """Make the tables and the ballast; killed in the middle, the next opener makes them."""
@@ -107,16 +107,18 @@ class Database:
                 tables.create(link)
         ballast.lay(reserve)
 
-    def _migrate(self) -> None:
-        """Bring an older file up to date; killed in the middle, it is the older one still."""
+    def _migrate(self, version: int) -> None:
+        """Bring a file of *version* up to date; killed in the middle, it is the older one still."""
         from dispatch import ballast, tables
 
         self._refuse_network()
-        with self._from_version(1) as link:
+        with self._from_version(version) as link:
             if link is not None:
-                if tables.is_sealed(link):
-                    raise DatabaseDamaged(self.path, "says that it is older than it is")
-                tables.migrate(link)
+                found = tables.version_of(tables.names_in(link))
+                if found != version:
+                    why = f"says that it is of version {version}, with tables of version {found}"
+                    raise DatabaseDamaged(self.path, why)
+                tables.migrate(link, version)
         ballast.lay(os.path.dirname(self.path) + "/ballast")
 
     @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from carrier.errors import CarrierError
-from dispatch import kept, pace
+from dispatch import kept, pace, senders
 from dispatch.aim import OPEN_STATUSES, gate, take_aim
 from dispatch.errors import DispatchError
 from dispatch.judge import class_of_error
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from dispatch.aim import Aim
     from dispatch.kept import Kept
-    from registry.rows import Listing
-    from registry.targets import Config
+    from registry.resolve import Scene
 
 SCHEDULE = Schedule()
 
@@ -68,18 +67,17 @@ class Plan(Record):
 
 def plan(
     link: Connection,
-    config: Config,
-    listing: Listing,
+    scene: Scene,
     now: float,
     tried: Container[str] = (),
 ) -> Plan:
-    """The lines that may go *now* by the rows of *listing*, and what holds the others.
+    """The lines that may go *now* by the rows of *scene*, and what holds the others.
 
     Those of *tried* have had their turn in this pass, however short their back-off is.
     """
     ready: list[Ready] = []
     halts: list[Halt] = []
-    for queue in _queues(link, config, listing, halts):
+    for queue in _queues(link, scene, halts):
         for found in _prefix(link, queue, now, tried):
             if isinstance(found, Ready):
                 ready.append(found)
@@ -116,9 +114,7 @@ def start_of(line: Kept, command: str) -> Result:
     )
 
 
-def _queues(
-    link: Connection, config: Config, listing: Listing, halts: list[Halt]
-) -> Iterator[list[Ready]]:
+def _queues(link: Connection, scene: Scene, halts: list[Halt]) -> Iterator[list[Ready]]:
     """The next lines of each session, by whatever addresses they were queued, in order of arrival.
 
     A line whose address cannot be aimed at now becomes a halt, and holds back what came
@@ -130,7 +126,7 @@ def _queues(
         lines = first_lines(link, target)
         if not lines:
             continue
-        aimed = _aim_at(lines[0], config, listing)
+        aimed = _aim_at(link, lines[0], scene)
         if isinstance(aimed, Halt):
             halts.append(aimed)
             session = aimed.result.target.session_id
@@ -152,14 +148,15 @@ def _queues(
             yield sorted(before, key=lambda each: each.line.id)
 
 
-def _aim_at(line: Kept, config: Config, listing: Listing) -> Ready | Halt:
+def _aim_at(link: Connection, line: Kept, scene: Scene) -> Ready | Halt:
     telling = Telling(start_of(line, "relay"))
     try:
-        aim = take_aim(line.target, config, listing, telling)
+        aim = take_aim(line.target, scene, telling)
         if aim.target.route == "name" and not line.target.startswith("name:"):
             # Its configured target is gone; a session that happens to have the name is another.
             telling.result = start_of(line, "relay")
             raise AddressUnknown(line.target)
+        senders.refuse_deleted_target(link, aim.row.session_id)
         gate(aim, if_idle=bool(line.idle))
     except (RegistryError, CarrierError, DispatchError) as error:
         name = class_of_error(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dispatch import senders
 from dispatch.spool import Draft
 from registry.record import Record
 
@@ -9,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dispatch.database import Database
     from dispatch.house import House
     from dispatch.telling import Telling
 
@@ -19,7 +21,7 @@ WAIT_S = 30.0
 class Order(Record):
     """What the caller asks for; *take_line* reads the line or raises LineInvalid."""
 
-    address: str
+    address: str | None  # None: an answer goes to the sender of *reply*
     take_line: Callable[[], bytes]
     sender: str
     key: str | None = None
@@ -28,6 +30,8 @@ class Order(Record):
     wait_s: float = WAIT_S
     if_idle: bool = False
     queue: bool = False  # keep it for the relay, start nothing
+    reply: str | None = None  # the delivery whose sender is answered
+    sign: bool = False  # put a header in front that says who speaks
     or_queue: bool = False  # keep it for the relay where trying again is safe
     lock_timeout_s: float = LOCK_TIMEOUT_S
 
@@ -41,16 +45,26 @@ class Errand(Record):
     owner: str  # the claim token of this process
 
 
+def heed_deletions(errand: Errand, database: Database) -> None:
+    """Refuse a target that was unregistered; a sender that was is warned, and goes on."""
+    telling = errand.telling
+    with database.reading() as link:
+        if (session := telling.result.target.session_id) is not None:
+            senders.refuse_deleted_target(link, session)
+        telling.add(warning=senders.warning_for(link, errand.order.sender))
+
+
 def draft_of(errand: Errand) -> Draft:
     """The line of *errand* as it asks to be kept, by what is known of its target now."""
-    order, result = errand.order, errand.telling.result
+    order, telling = errand.order, errand.telling
+    result, address = telling.result, telling.address
     return Draft(
         key=str(result.delivery_id),
         digest=bytes.fromhex(str(result.line.sha256)),
-        body=errand.telling.line,
-        target=result.target.id or order.address,
+        body=telling.line,
+        target=result.target.id or address,
         owner=errand.owner,
-        spelled=order.address,
+        spelled=address,
         postbox=result.carrier.session_id or "",
         # What no UTF-8 can spell is kept as it is written out; it is never an error.
         sender=order.sender.encode(errors="backslashreplace").decode(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from registry.clock import iso
+
 
 class DispatchError(Exception):
     """The root of this layer: the decision and what is kept of it."""
@@ -98,6 +100,14 @@ class DeliveryUnknown(DispatchError):
         super().__init__(f"no delivery {delivery!r} is known")
 
 
+class NobodyToAnswer(DispatchError):
+    """The delivery came from somebody who gave no id."""
+
+    def __init__(self, delivery: str):
+        self.delivery = delivery
+        super().__init__(f"delivery {delivery} came from anonymous, who cannot be answered")
+
+
 class LineInDoubt(DispatchError):
     """A line that may be at its door: only somebody who looked may queue it again."""
 
@@ -130,4 +140,58 @@ class UnitImpossible(DispatchError):
 
     def __init__(self, why: str):
         self.why = why
+        super().__init__(why)
+
+
+class SessionMissing(DispatchError):
+    """Nobody said which session it is about."""
+
+    error = "session_missing"
+
+    def __init__(self, hint: str):
+        self.hint = hint
+        super().__init__("no session id was given")
+
+
+class SessionInvalid(DispatchError):
+    """An id, or a name, that no session can have; *why* says what it must be."""
+
+    error = "session_invalid"
+    hint = "see zdo register --help"
+
+    def __init__(self, why: str):
+        self.why = why
+        super().__init__(why)
+
+
+class SessionUnknown(DispatchError):
+    """The session never registered, so it has no cursor."""
+
+    error = "session_unknown"
+    hint = "zdo register --session-id ID makes it known, zdo senders lists them"
+
+    def __init__(self, session: str):
+        self.session = session
+        super().__init__(f"session {session} is not registered")
+
+
+class SessionDeleted(DispatchError):
+    """The session was unregistered; what it had is kept."""
+
+    error = "session_deleted"
+    hint = "zdo register --session-id ID takes it back, with its cursor"
+
+    def __init__(self, session: str, deleted_at: float):
+        self.session, self.deleted_at = session, deleted_at
+        super().__init__(f"session {session} was unregistered at {iso(deleted_at)}")
+
+
+class CursorRefused(DispatchError):
+    """A cursor that is none, see dispatch/cursor.py; *cursor* is where the reader itself stands."""
+
+    error: str
+    hint = "zdo receipts shows the ids of the entries"
+
+    def __init__(self, cursor: int | None, why: str):
+        self.cursor = cursor
         super().__init__(why)

@@ -151,6 +151,10 @@ def _look_at_rows(link: sqlite3.Connection, look: _Look) -> None:
         look.damaged_events += not whole.is_event(row)
     for row in wreck.rows(link, "line", whole.LINE_COLUMNS, said):
         _look_at_line(link, row, look)
+    tip = wreck.counter(link, "event")
+    readers = list(wreck.rows(link, "reader", whole.READER_COLUMNS, said))
+    odd = [row["id"] for row in readers if whole.odd_of_reader(row, tip)]
+    said += [f"reader {number} is not as zdo writes one" for number in odd]
     if not whole.is_pulse(list(wreck.rows(link, "pulse", whole.PULSE_COLUMNS, said))):
         said.append("the relay's own time is not one row")
     look.complaints = tuple(said)

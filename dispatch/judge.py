@@ -48,9 +48,15 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.JournalUnwritable: "journal-unwritable",
     errors.JournalUnreadable: "journal-unwritable",
     errors.DeliveryUnknown: "target-unknown",
+    errors.NobodyToAnswer: "target-unknown",
     errors.LineInDoubt: "unknown",
     errors.LineUnderWay: "carrier-busy",
     errors.NotOnShelf: "usage",
+    errors.SessionMissing: "usage",
+    errors.SessionInvalid: "usage",
+    errors.SessionUnknown: "target-unknown",
+    errors.SessionDeleted: "target-unknown",
+    errors.CursorRefused: "usage",
     errors.UnitImpossible: "config-invalid",
 }
 

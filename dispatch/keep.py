@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 
-from dispatch import journal, kept, outcome, pulse, spool
+from dispatch import journal, kept, outcome, pulse, senders, spool
 from dispatch.ballast import give_ballast
 from dispatch.database import Database
 from dispatch.errors import ClaimLost, DatabaseFull, DatabaseUnusable, JournalUnwritable
@@ -39,6 +40,17 @@ def open_database(house: House) -> Database:
     """The database of *house*, its folder made or checked; StateUnsafe or DatabaseUnusable."""
     open_state(house.places)
     return Database(house.places.database, house.clock)
+
+
+def refuse_deleted(house: House, session_id: str) -> None:
+    """SessionDeleted when the session was unregistered, for those who write nothing.
+
+    Where there is no database yet, nobody was.
+    """
+    if not os.path.lexists(house.places.database):
+        return
+    with contextlib.closing(open_database(house)) as database, database.reading() as link:
+        senders.refuse_deleted_target(link, session_id)
 
 
 def accept(
@@ -117,7 +129,7 @@ def settle_doubt(database: Database, house: House, settled: Settled, now: float)
         if line is not None and line.next_attempt > (settled.result.attempt or 0) + 1:
             return
         spool.settle_doubt(link, key, settled.outcome, now)
-        note(link, journal.VERIFIED, settled.result, settled.evidence, now)
+        note(link, journal.VERIFIED, settled.result, settled.evidence, now, by=house.speaker)
 
     _write_surely(database, house, write, settled.result)
 
@@ -134,9 +146,22 @@ def refuse(house: House, result: Result, owner: str, now: float) -> bool:
     return False
 
 
-def note(link: Connection, kind: str, result: Result, evidence: dict[str, Any], now: float) -> None:
-    """Write one entry about *result*; kept when the surrounding transaction is."""
+def note(  # noqa: PLR0913 - an entry has these parts
+    link: Connection,
+    kind: str,
+    result: Result,
+    evidence: dict[str, Any],
+    now: float,
+    *,
+    by: str | None = None,
+) -> None:
+    """Write one entry about *result*; kept when the surrounding transaction is.
+
+    *by* is who did it, where that is another than the sender of the line.
+    """
     body = {"class": result.verdict.name, "result": as_json(result), "evidence": evidence}
+    if by is not None:
+        body["by"] = by
     journal.add(link, str(result.delivery_id), kind, body, now)
 
 

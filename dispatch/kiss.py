@@ -7,21 +7,21 @@ bound again under the lease, because the world may change while we wait.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 
 from carrier.errors import CarrierError, CarrierUnbound, NestedKiss
 from dispatch import keep, outcome, post, rounds, waiting
 from dispatch.aim import gate, is_leased, refuse_live_postbox, take_aim
-from dispatch.errand import Errand, draft_of
+from dispatch.errand import Errand, draft_of, heed_deletions
 from dispatch.errors import (
     DatabaseUnusable,
     DispatchError,
     JournalUnreadable,
     JournalUnwritable,
 )
+from dispatch.intake import take_in
 from dispatch.judge import class_of_error
 from dispatch.keep import Settled
-from dispatch.result import LineFacts, Result
+from dispatch.result import Result
 from dispatch.story import known_verdict, present_verdict
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
@@ -29,7 +29,7 @@ from dispatch.verify import await_surface, judge_orphan
 from registry.errors import RegistryError, StateUnsafe
 from registry.ids import key_to_msg_id, new_uuid
 from registry.locks import take_lease
-from registry.record import Record, fields
+from registry.record import Record, fields, replace
 from registry.rows import read_rows
 
 TYPE_CHECKING = False
@@ -69,12 +69,14 @@ def kiss(order: Order, house: House) -> Result:
         key=order.key or delivery,
         sender=order.sender,
     )
-    errand = Errand(order, house, Telling(start), owner=new_uuid())
+    errand = Errand(order, house, Telling(start, order.address or ""), owner=new_uuid())
     ended = _ended(errand, lambda: _kiss(errand))
     if isinstance(ended, Refusal) and order.or_queue and waiting.takes(TABLE[ended.name]):
         why = f"{ended.name}: {ended.reason}"
         ended = _ended(errand, lambda: waiting.store(errand, why))
-    return _refuse(errand, ended) if isinstance(ended, Refusal) else ended
+    result = _refuse(errand, ended) if isinstance(ended, Refusal) else ended
+    # Also where an earlier kiss with this key has the verdict already.
+    return replace(result, warning=errand.telling.result.warning)
 
 
 def _ended(errand: Errand, act: Callable[[], Result]) -> Result | Refusal:
@@ -147,14 +149,13 @@ def _kiss(errand: Errand) -> Result:
     order, house, telling = errand.order, errand.house, errand.telling
     if NESTED in house.env:
         raise NestedKiss(house.env[NESTED])
-    line = telling.line = order.take_line()
-    telling.add(line=LineFacts(bytes=len(line), sha256=hashlib.sha256(line).hexdigest()))
-    config = house.config()
+    config = take_in(errand)
     if order.queue:
-        waiting.check_address(order.address, config, house, telling)
+        waiting.check_address(telling.address, config, house, telling)
         return waiting.store(errand)
     aim = _aim(errand, config)
     if order.dry_run:
+        keep.refuse_deleted(house, aim.row.session_id)
         if not is_leased(house, aim.binding.postbox):
             refuse_live_postbox(aim.binding.postbox, read_rows(config.claude_dir, house.processes))
         plan = post.plan_of(telling.result, aim.binding, config, house)
@@ -168,19 +169,20 @@ def _kiss(errand: Errand) -> Result:
 
 def _aim(errand: Errand, config: Config, leased: str | None = None) -> Aim:
     """Who is meant, by the rows as they stand now; *leased* is the postbox we hold, if any."""
-    listing = read_rows(config.claude_dir, errand.house.processes)
-    aim = take_aim(errand.order.address, config, listing, errand.telling)
+    scene = errand.house.scene(config)
+    aim = take_aim(errand.telling.address, scene, errand.telling)
     gate(aim, if_idle=errand.order.if_idle)
     if leased is not None:
         if aim.binding.postbox != leased:
             raise CarrierUnbound(aim.target.id, "its postbox changed meanwhile; repeat")
-        refuse_live_postbox(leased, listing)
+        refuse_live_postbox(leased, scene.listing)
     return aim
 
 
 def _deliver(errand: Errand, config: Config, database: Database, draft: Draft) -> Result:
     """The verdict on *draft*: the one it has already, or that of an attempt under the lease."""
     house, telling = errand.house, errand.telling
+    heed_deletions(errand, database)
     known = keep.find(database, draft)
     if known is not None and known.is_settled:
         return present_verdict(database, telling.result)

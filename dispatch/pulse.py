@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 LONGEST_STEP_S = 900.0
 SHORTEST_STEP_S = 60.0
 
+# What a new file has: no pass has counted a step yet (dispatch/tables.py).
+_NEVER = 1.5
+
 
 def watched(link: Connection) -> float:
     """The seconds that relays have watched so far; it only grows."""
@@ -24,6 +27,12 @@ def watched_by(link: Connection, now: float) -> float:
     """The time watched, with the step up to *now*."""
     at, so_far = link.execute("SELECT at, watched FROM pulse").fetchone()
     return float(so_far) + min(max(now - float(at), 0.0), LONGEST_STEP_S)
+
+
+def last_step(link: Connection) -> float | None:
+    """When a relay last counted a step; None when none ever did."""
+    (at,) = link.execute("SELECT at FROM pulse").fetchone()
+    return None if at == _NEVER else float(at)
 
 
 def is_due(link: Connection, now: float) -> bool:

@@ -19,7 +19,6 @@ from registry.filesystem import MOUNTINFO, refuse_network
 from registry.home import open_state
 from registry.ids import new_uuid
 from registry.record import replace
-from registry.rows import read_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,13 +127,13 @@ def _count_left(station: Station) -> None:
 def _plan(station: Station) -> Plan:
     """What may go now; what newly waits for its target, or has waited too long, is noted."""
     house = station.house
-    listing = read_rows(station.config.claude_dir, house.processes)
+    scene = house.queue_scene(station.config)
     now = house.clock.now()
     with station.database.reading() as link:
         if not due.targets_with_work(link):
             return due.Plan((), ())
         watched = pulse.watched_by(link, now)
-        plan = due.plan(link, station.config, listing, now, station.tried)
+        plan = due.plan(link, scene, now, station.tried)
         is_due = pulse.is_due(link, now)
         news = [halt for halt in plan.halts if _is_news(link, halt, watched)]
     for halt in plan.halts:

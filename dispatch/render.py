@@ -6,8 +6,6 @@ terminal.
 
 from __future__ import annotations
 
-from registry.row import REASONS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
 
     from dispatch.fsck import Findings
     from dispatch.result import Result
-    from registry.rows import Listing
     from registry.targets import Config
 
 _SHORT_ID = 8
@@ -71,27 +68,6 @@ def plan_lines(result: Result) -> list[str]:
     return [*shown, "environment", clean("  " + " ".join(plan.env))]
 
 
-def session_lines(listing: Listing, reachable: dict[int, bool]) -> list[str]:
-    """A table of running sessions, then the skipped rows with their reasons."""
-    head = ("NAME", "SESSION", "PID", "STATUS", "REACHABLE", "FOLDER")
-    rows = [
-        (
-            row.name or "-",
-            short(row.session_id),
-            str(row.pid),
-            row.status or "-",
-            "yes" if reachable.get(row.pid) else "no",
-            row.cwd or "-",
-        )
-        for row in listing.rows
-    ]
-    skipped = [
-        clean(f"skipped {each.file}: {each.reason}, {REASONS[each.reason]}")
-        for each in listing.skipped
-    ]
-    return [*_table(head, rows), *skipped]
-
-
 def spool_lines(lines: list[dict[str, Any]]) -> list[str]:
     """A table of kept lines; a line that waits for another names it."""
     head = ("DELIVERY", "TARGET", "STATE", "TRIES", "BYTES", "WHY")
@@ -106,7 +82,7 @@ def spool_lines(lines: list[dict[str, Any]]) -> list[str]:
         )
         for line in lines
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _why(line: dict[str, Any]) -> str:
@@ -157,7 +133,7 @@ def target_lines(config: Config) -> list[str]:
         (each.id, each.kind, each.value, _postbox(each.carrier_session, config.carrier_session))
         for each in config.targets
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def event_line(at: str, kind: str, name: str | None, reason: object) -> str:
@@ -182,14 +158,15 @@ def short(session_id: str | None) -> str:
     return session_id[:_SHORT_ID] if session_id else "-"
 
 
-def _postbox(own: str | None, station: str) -> str:
-    chosen = station if own is None else own
-    return chosen or "none"
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """*rows* in columns under *head*, each as wide as its widest cell."""
     cells = [head, *(tuple(clean(cell) for cell in row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     return [
         "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells
     ]
+
+
+def _postbox(own: str | None, station: str) -> str:
+    chosen = station if own is None else own
+    return chosen or "none"

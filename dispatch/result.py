@@ -77,6 +77,7 @@ class Result(Record):
     receipt: ReceiptFacts = ReceiptFacts()
     reason: str | None = None
     plan: Plan | None = None
+    warning: str | None = None  # for stderr alone: the exit status stays what it is
 
     @property
     def advice(self) -> str | None:

@@ -16,7 +16,6 @@ from dispatch.verify import patience
 from registry.errors import LeaseBusy, RegistryError
 from registry.locks import take_lease
 from registry.record import replace
-from registry.rows import read_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,10 +54,10 @@ def serve(station: Station, postbox: str, patience_s: float) -> int:
 def _serve(station: Station, lease: Lease) -> int:
     """As `serve`, with everything resolved and bound again, because the world has moved on."""
     house, config = station.house, station.config
-    listing = read_rows(config.claude_dir, house.processes)
-    refuse_live_postbox(lease.postbox, listing)
+    scene = house.queue_scene(config)
+    refuse_live_postbox(lease.postbox, scene.listing)
     with station.database.reading() as link:
-        plan = due.plan(link, config, listing, house.clock.now(), station.tried)
+        plan = due.plan(link, scene, house.clock.now(), station.tried)
     ready = [each for each in plan.ready if each.aim.binding.postbox == lease.postbox][:MOST]
     damaged = [each for each in ready if not each.line.is_whole]
     if damaged:

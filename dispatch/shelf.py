@@ -97,7 +97,7 @@ def requeue(database: Database, house: House, delivery: str, *, looked: bool) ->
         spool.queue_again(link, line, pulse.watched(link))
         plain = _result(link, line)
         result = replace(plain, verdict=TABLE["queued"], reason="queued again by hand")
-        keep.note(link, journal.REQUEUED, result, {}, now)
+        keep.note(link, journal.REQUEUED, result, {}, now, by=house.speaker)
     _forget_attempts(house, line)
     return result
 
@@ -116,7 +116,7 @@ def drop(database: Database, house: House, delivery: str) -> Result:
             result = replace(result, verdict=TABLE["interrupted"])
         result = replace(result, reason="given up by hand")
         spool.give_up(link, line, outcome.dropped(line), now)
-        keep.note(link, journal.DROPPED, result, {}, now)
+        keep.note(link, journal.DROPPED, result, {}, now, by=house.speaker)
     _forget_attempts(house, line)
     return result
 

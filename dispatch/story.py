@@ -6,7 +6,8 @@ import contextlib
 import json
 
 from dispatch import journal, keep, kept
-from dispatch.errors import DeliveryUnknown, JournalUnreadable
+from dispatch.errors import DeliveryUnknown, JournalUnreadable, NobodyToAnswer
+from dispatch.sender import ANONYMOUS
 from dispatch.verdict import TABLE
 from registry.ids import parse_uuid
 from registry.record import replace
@@ -28,6 +29,17 @@ def story_of(database: Database, delivery: str) -> tuple[Event, ...]:
     if not events:
         raise DeliveryUnknown(delivery)
     return events
+
+
+def sender_of_delivery(house: House, delivery: str) -> str:
+    """Who sent *delivery*; DeliveryUnknown when no line has that id, or NobodyToAnswer."""
+    with contextlib.closing(keep.open_database(house)) as database, database.reading() as link:
+        line = kept.find(link, parse_uuid(delivery) or "")
+    if line is None:
+        raise DeliveryUnknown(delivery)
+    if line.sender == ANONYMOUS:
+        raise NobodyToAnswer(line.key)
+    return line.sender
 
 
 def last_judged(events: tuple[Event, ...]) -> Event | None:

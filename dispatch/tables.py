@@ -1,8 +1,9 @@
 """The tables of spool and journal, and how an older file becomes this one.
 
 Every column that changes after the insert keeps its width, so that settling needs no
-new page: attempts and tries count from 100, times are REAL, owner and postbox UUIDs.
-The body comes last: a long one lies on pages of its own, and no change touches them.
+new page: attempts and tries count from 100, cursors from 2**48, times are REAL, owner
+and postbox UUIDs.  The body comes last: a long one lies on pages of its own, and no
+change touches them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import json
 
 from dispatch.seal import seal_of
+from dispatch.senders import NEVER, NO_CURSOR
 from registry.ids import parse_uuid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from sqlite3 import Connection
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -68,6 +71,15 @@ CREATE TABLE pulse(
   pruned_at REAL NOT NULL) STRICT;
 INSERT INTO pulse(id, at, watched, pruned_at) VALUES(1, 1.5, 1.5, 1.5);
 """
+READER = f"""
+CREATE TABLE reader(
+  id            INTEGER PRIMARY KEY,
+  session       TEXT NOT NULL UNIQUE,
+  name          TEXT NOT NULL,
+  registered_at REAL NOT NULL,
+  deleted_at    REAL NOT NULL DEFAULT {NEVER},
+  cursor        INTEGER NOT NULL DEFAULT {NO_CURSOR}) STRICT;
+"""
 
 # What a file of version 1 is turned into: its lines are of this machine, and the ones
 # in doubt are looked at again.
@@ -90,20 +102,31 @@ DROP TABLE line_1;
 
 def create(link: Connection) -> None:
     """Make every table in the transaction of *link*: all of them, or none when it is killed."""
-    _run(link, LINE + EVENT + MORE)
+    _run(link, LINE + EVENT + MORE + READER)
 
 
-def is_sealed(link: Connection) -> bool:
-    """Whether the lines in *link* have a seal already, whatever version the file claims."""
-    columns = link.execute("SELECT name FROM pragma_table_info('line')").fetchall()
-    return ("seal",) in columns
+def version_of(names: Collection[object]) -> int:
+    """The version whose tables have these *names*, whatever their file claims."""
+    if "reader" in names:
+        return 3
+    return 2 if "pulse" in names else 1
 
 
-def migrate(link: Connection) -> None:
-    """Turn a file of version 1 into this one in the transaction of *link*, all of it or nothing."""
-    link.create_function("seal_of_line_1", 3, _seal_of_line_1)
-    link.create_function("postbox_of_event", 1, _postbox_of_event)
-    _run(link, _FROM_1.format(line=LINE, more=MORE, nobody=NOBODY))
+def names_in(link: Connection) -> set[object]:
+    """The names of all tables and indexes in *link*."""
+    return {name for (name,) in link.execute("SELECT name FROM sqlite_schema")}
+
+
+def migrate(link: Connection, version: int) -> None:
+    """Turn a file of an older *version* into this one in the transaction of *link*.
+
+    Killed in the middle, nothing of it was done.
+    """
+    if version == 1:
+        link.create_function("seal_of_line_1", 3, _seal_of_line_1)
+        link.create_function("postbox_of_event", 1, _postbox_of_event)
+        _run(link, _FROM_1.format(line=LINE, more=MORE, nobody=NOBODY))
+    _run(link, READER)
 
 
 def _run(link: Connection, statements: str) -> None:

@@ -19,7 +19,8 @@ _FOR_ALL = ("interrupted", "carrier-spawn")
 class Tally:
     """The counts of a pass, growing; *results* are the lines that it settled."""
 
-    def __init__(self) -> None:
+    def __init__(self, sender: str | None = None) -> None:
+        self._sender = sender  # who asked for the pass; None: nobody could be asked
         self.runs = 0  # carriers started
         self.delivered = self.deferred = self.open = self.dead = 0
         self.regraded = self.recovered = 0
@@ -73,6 +74,7 @@ class Tally:
             "command": "relay",
             "class": None if self.trouble is None else self.verdict.name,
             "exit": self.verdict.exit,
+            "sender": self._sender,
             "reason": None if self.trouble is None else self.trouble[1],
             "runs": self.runs,
             "delivered": self.delivered,

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class Telling:
     """A result that grows, and how far the command has come."""
 
-    def __init__(self, result: Result):
+    def __init__(self, result: Result, address: str = ""):
         self.result = result
+        self.address = address  # as it was spelled; of an answer, once its sender was found
         self.line = b""  # once it was read; a pipe gives it only once
         self.started = False  # a carrier may run, or have run
         self.concluded = False  # the result is a verdict

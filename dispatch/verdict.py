@@ -99,6 +99,7 @@ _ROWS = (
     Verdict("door-refused", FAILED, 77, "refused", "ask the owner of the target to accept"),
     Verdict("door-denied", FAILED, 77, "refused", "ask the owner of the target why"),
     Verdict("config-invalid", NONE, 78, "refused", "mend the configuration"),
+    Verdict("unhealthy", NONE, 78, "refused", "do what zdo doctor says beside each of them"),
     Verdict("interrupted", QUEUE, 130, "refused", "zdo show {id} tells how far it came"),
 )
 

@@ -7,14 +7,13 @@ import contextlib
 from carrier.binding import postbox_for
 from dispatch import keep
 from dispatch.aim import take_aim
-from dispatch.errand import draft_of
+from dispatch.errand import draft_of, heed_deletions
 from dispatch.errors import TargetNotRunning
 from dispatch.result import CarrierFacts
 from dispatch.story import present_verdict
 from dispatch.verdict import TABLE
 from registry.errors import AddressUnknown
 from registry.record import replace
-from registry.rows import read_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,9 +49,8 @@ def check_address(address: str, config: Config, house: House, telling: Telling) 
     running session bears now means that session: another one that takes the name
     later is not meant (docs/decisions/0008).
     """
-    listing = read_rows(config.claude_dir, house.processes)
     try:
-        take_aim(address, config, listing, telling)
+        take_aim(address, house.scene(config), telling)
     except TargetNotRunning:
         return
     except AddressUnknown:
@@ -72,6 +70,7 @@ def store(errand: Errand, reason: str | None = None) -> Result:
     house, telling = errand.house, errand.telling
     result = telling.add(verdict=TABLE["queued"], reason=reason)
     with contextlib.closing(keep.open_database(house)) as database:
+        heed_deletions(errand, database)
         if keep.enqueue(database, draft_of(errand), result, house.clock.now()) is None:
             return result
         return present_verdict(database, result)

@@ -11,6 +11,7 @@ import math
 
 from dispatch import journal, kept
 from dispatch.seal import digest_of, seal_of
+from dispatch.senders import CURSOR_0, LOST_CURSOR, canonical
 from dispatch.verdict import DONE, FAILED, OPEN, TABLE
 from registry.ids import parse_uuid
 
@@ -81,6 +82,16 @@ LINE_COLUMNS = tuple(_LINE)
 EVENT_COLUMNS = ("id", "delivery", "at", "kind", "class", "body")
 PULSE_COLUMNS = ("id", "at", "watched", "pruned_at")
 
+_READER: dict[str, tuple[type, Callable[[Any], bool]]] = {
+    "id": (int, _anything),
+    "session": (str, lambda text: canonical(text) == text),
+    "name": (str, str.isprintable),
+    "registered_at": (float, _is_moment),
+    "deleted_at": (float, _is_moment),
+    "cursor": (int, LOST_CURSOR.__le__),
+}
+READER_COLUMNS = tuple(_READER)
+
 _SEALED = ("key", "digest", "origin", "station", "target", "sender", "given_key", "idle")
 _MAY_BE_IN = (DONE, OPEN, FAILED)
 _AT_ITS_START = ("delivered-start", "surfaced")
@@ -104,11 +115,7 @@ def is_known_damage(row: dict[str, Any]) -> bool:
 
 def odd_columns(row: dict[str, Any]) -> tuple[str, ...]:
     """The columns of the line *row* that hold what zdo never writes there."""
-    return tuple(
-        name
-        for name, (kind, fits) in _LINE.items()
-        if type(row[name]) is not kind or not fits(row[name])
-    )
+    return _odd(row, _LINE)
 
 
 def is_event(row: dict[str, Any]) -> bool:
@@ -129,6 +136,21 @@ def is_pulse(rows: list[dict[str, Any]]) -> bool:
     return [row["id"] for row in rows] == [1] and all(
         type(rows[0][name]) is float and math.isfinite(rows[0][name]) for name in PULSE_COLUMNS[1:]
     )
+
+
+def is_reader(row: dict[str, Any]) -> bool:
+    """Whether *row* has a session that may read; in another table's page none would be seen."""
+    fits = _READER["session"][1]
+    return all(type(row[name]) is kind for name, (kind, _) in _READER.items()) and fits(
+        row["session"]
+    )
+
+
+def odd_of_reader(row: dict[str, Any], tip: int) -> tuple[str, ...]:
+    """The columns of the reader *row* that zdo never writes so, in a journal up to *tip*."""
+    odd = _odd(row, _READER)
+    ahead = "cursor" not in odd and row["cursor"] > CURSOR_0 + tip
+    return (*odd, "cursor") if ahead else odd
 
 
 def contradicts(row: dict[str, Any], told: Iterable[tuple[str, str | None]]) -> bool:
@@ -159,3 +181,13 @@ def may_go(row: dict[str, Any]) -> bool:
     if row["state"] == kept.DEAD:
         return row["status"] in (kept.AGAIN, kept.WAITING, kept.OUT_OF_TIME)
     return bool(row["state"] == kept.QUEUED)
+
+
+def _odd(
+    row: dict[str, Any], columns: dict[str, tuple[type, Callable[[Any], bool]]]
+) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, (kind, fits) in columns.items()
+        if type(row[name]) is not kind or not fits(row[name])
+    )

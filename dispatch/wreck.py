@@ -33,7 +33,11 @@ _NOT_DAMAGE = (
 )
 
 # The index that names every row of a table besides the table itself.
-_INDEX = {"line": ("sqlite_autoindex_line_1", "key"), "event": ("event_delivery", "delivery")}
+_INDEX = {
+    "line": ("sqlite_autoindex_line_1", "key"),
+    "event": ("event_delivery", "delivery"),
+    "reader": ("sqlite_autoindex_reader_1", "session"),
+}
 
 
 class Text(bytes):
@@ -73,12 +77,12 @@ def refuse_others(link: sqlite3.Connection, path: str) -> None:
 
 
 def is_older(link: sqlite3.Connection) -> bool:
-    """Whether the file is a whole one of version 1, which only has to be brought up to date."""
+    """Whether the file is a whole one of an older version, only to be brought up to date."""
     version, names = 0, set[object]()
     with _complaining([]):
         version = _number(link, "user_version")
         names = {name for name, _ in _tables_in(link)}
-    return version == 1 and "line" in names and "pulse" not in names
+    return "line" in names and version == tables.version_of(names) < SCHEMA_VERSION
 
 
 def complaints(link: sqlite3.Connection, path: str) -> tuple[str, ...]:
@@ -137,6 +141,14 @@ def place_of(link: sqlite3.Connection, key: str) -> int | None:
             (key,),
         ).fetchone()
     return None if found is None else int(found[0])
+
+
+def counter(link: sqlite3.Connection, table: str) -> int:
+    """The highest id that *table* ever had, as far as SQLite's own counter can be believed."""
+    found: list[Any] = []
+    with _complaining([]):
+        found = _counts(link, table)
+    return max(filter(_is_count, found), default=0)
 
 
 def story(link: sqlite3.Connection, key: str) -> list[tuple[Any, Any]]:
@@ -205,11 +217,18 @@ def _counters(link: sqlite3.Connection) -> list[str]:
     said = []
     for table in ("line", "event"):
         top = link.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]  # noqa: S608
-        found = link.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchall()
-        counts = [row[0] for row in found] or [0]
-        if not all(isinstance(seq, int) and top <= seq < 1 << 48 for seq in counts):
+        if not all(_is_count(seq) and top <= seq for seq in _counts(link, table) or [0]):
             said.append(f"the counter of table {table} is wrong")
     return said
+
+
+def _counts(link: sqlite3.Connection, table: str) -> list[Any]:
+    found = link.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
+    return [row[0] for row in found]
+
+
+def _is_count(seq: object) -> bool:
+    return isinstance(seq, int) and 0 <= seq < 1 << 48
 
 
 def _header(path: str) -> list[str]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+# Linux alone has it; it goes on while the machine sleeps, as the kernel's start times do.
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 
 class Clock:
     """The machine's clock; tests hand in their own subclass."""
@@ -15,6 +18,10 @@ class Clock:
     def monotonic(self) -> float:
         """Seconds that only grow, for deadlines inside one process."""
         return time.monotonic()
+
+    def since_boot(self) -> float:
+        """Seconds since the machine was started, as Linux counts the start of a process."""
+        return time.clock_gettime(_BOOTTIME)
 
     def sleep(self, seconds: float) -> None:
         """Return after *seconds*; a signal may end it early."""

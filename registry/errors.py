@@ -17,12 +17,16 @@ class ConfigInvalid(RegistryError):
 
 
 class AddressUnknown(RegistryError):
-    """Nothing is named by *address*; *near* are close names, only ever suggested."""
+    """Nothing is named by *address*; *near* are close names, only ever suggested.
 
-    def __init__(self, address: str, near: tuple[str, ...] = ()):
-        self.address, self.near = address, near
+    *why* is a clause about what could not be seen.
+    """
+
+    def __init__(self, address: str, near: tuple[str, ...] = (), why: str = ""):
+        self.address, self.near, self.why = address, near, why
         hint = f" (close: {', '.join(near)})" if near else ""
-        super().__init__(f"nothing is named {address!r}{hint}")
+        because = f" ({why})" if why else ""
+        super().__init__(f"nothing is named {address!r}{hint}{because}")
 
 
 class AddressAmbiguous(RegistryError):
@@ -34,11 +38,12 @@ class AddressAmbiguous(RegistryError):
 
 
 class TicketUnbound(RegistryError):
-    """No running session is bound to *ticket*."""
+    """No running session is bound to *ticket*; *why* is a clause, as far as it is known."""
 
-    def __init__(self, ticket: str):
-        self.ticket = ticket
-        super().__init__(f"TK REQUIRED: no running session is bound to {ticket}")
+    def __init__(self, ticket: str, why: str = ""):
+        self.ticket, self.why = ticket, why
+        because = f" ({why})" if why else ""
+        super().__init__(f"TK REQUIRED: no running session is bound to {ticket}{because}")
 
 
 class LeaseBusy(RegistryError):

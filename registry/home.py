@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 # Entries that zdo itself makes: a folder that holds nothing else may be tightened.
 _OURS = frozenset(
-    {"attempts", "ballast", "corrupt", "locks", "postbox", "relay.lock", "spool.lock"}
+    {"attempts", "ballast", "corrupt", "locks", "postbox", "relay.lock", "relay.log", "spool.lock"}
 )
-_OUR_FILES = ("zdo.db", "config.json")
+_OUR_FILES = ("zdo.db", "config.json", "ledger.json")
 
 
 class Places(Record):
@@ -46,9 +46,19 @@ class Places(Record):
         return self.state + "/corrupt"
 
     @property
+    def ledger_memory(self) -> str:
+        """What was read of the ticket events so far; without it they are read afresh."""
+        return self.state + "/ledger.json"
+
+    @property
     def relay_lock(self) -> str:
         """Held by the one relay that is at work."""
         return self.state + "/relay.lock"
+
+    @property
+    def relay_log(self) -> str:
+        """Where a scheduler appends what its relays complain about."""
+        return self.state + "/relay.log"
 
     @property
     def attempts(self) -> str:
@@ -98,14 +108,27 @@ def open_state(places: Places) -> None:
     state = places.state
     try:
         os.makedirs(state, 0o700, exist_ok=True)
-        found = os.lstat(state)
-        _check_folder(state, found)
-        if stat.S_IMODE(found.st_mode) & 0o077:
-            _tighten(state)
-        for part in (places.attempts, places.locks, places.postbox):
+        if refuse_unsafe(places):
+            os.chmod(state, 0o700)
+        for part in _parts(places):
             make_private(part)
     except OSError as error:
         raise StateUnsafe(state, error.strerror or str(error)) from error
+
+
+def refuse_unsafe(places: Places) -> bool:
+    """Whether the state folder, which is there, has to be tightened; StateUnsafe if it cannot be.
+
+    Nothing is changed.
+    """
+    found = os.lstat(places.state)
+    _check_folder(places.state, found)
+    is_open = bool(stat.S_IMODE(found.st_mode) & 0o077)
+    if is_open:
+        _refuse_foreign(places.state)
+    for part in filter(os.path.lexists, _parts(places)):
+        _check_folder(part, os.lstat(part))
+    return is_open
 
 
 def make_private(folder: str) -> None:
@@ -114,6 +137,10 @@ def make_private(folder: str) -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         _check_folder(folder, os.lstat(folder))
+
+
+def _parts(places: Places) -> tuple[str, ...]:
+    return places.attempts, places.locks, places.postbox
 
 
 def _check_folder(path: str, found: os.stat_result) -> None:
@@ -125,11 +152,10 @@ def _check_folder(path: str, found: os.stat_result) -> None:
         raise StateUnsafe(path, f"belongs to user {found.st_uid}, not to you")
 
 
-def _tighten(state: str) -> None:
+def _refuse_foreign(state: str) -> None:
     foreign = [n for n in os.listdir(state) if n not in _OURS and not n.startswith(_OUR_FILES)]
     if foreign:
         raise StateUnsafe(state, f"is open to others and holds {foreign[0]!r}; chmod 700 it")
-    os.chmod(state, 0o700)
 
 
 def _home_of_user() -> str:

@@ -82,6 +82,16 @@ def still_ours(lease: Lease) -> bool:
     return os.path.samestat(os.fstat(lease.fd), there)
 
 
+def refuse_without_locks(folder: str) -> None:
+    """StateUnsafe when the file system of *folder* has no native locks; nothing is left there."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    lease = Lease(fd, "", folder)
+    try:
+        _lock(lease)  # that somebody else has it says as much
+    finally:
+        lease.close()
+
+
 def _open(path: str) -> int:
     try:
         fd = os.open(path, _FLAGS, 0o600)

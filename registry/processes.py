@@ -10,7 +10,10 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Final
+
+    from registry.surroundings import Seen
 
 # Positions in /proc/<pid>/stat after the name in brackets (proc(5): fields 3 and 22).
 _STATE: Final = 0
@@ -49,8 +52,20 @@ class Processes:
         """The user whose files and sockets are ours."""
         return os.geteuid()
 
+    def see(self, wanted: Mapping[int, str], env: Mapping[str, str]) -> dict[int, Seen]:
+        """What is to be seen of each process of *wanted*, a pid with its start token or ''."""
+        from registry.surroundings import see
+
+        return see(wanted, linux=self._linux, proc=self._proc, env=env)
+
 
 def _start_by_proc(path: str) -> str | None:
+    fields = stat_fields(path)
+    return None if fields is None else fields[_START].decode("ascii", "replace")
+
+
+def stat_fields(path: str) -> list[bytes] | None:
+    """The fields after the name in a `/proc/<pid>/stat`; None when it does not run."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -65,7 +80,7 @@ def _start_by_proc(path: str) -> str | None:
     after = stat.rpartition(b")")[2].split()
     if len(after) <= _START or after[_STATE] in _DEAD:
         return None
-    return after[_START].decode("ascii", "replace")
+    return after
 
 
 def _domain(machine_id: str, name_space: str) -> str | None:

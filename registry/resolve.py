@@ -1,7 +1,8 @@
 """One address, one door target, or a refusal: two candidates are never a choice.
 
 An address is only ever compared with what is configured or running; it is never a
-path, a pattern or a command.  Pure.
+path, a pattern or a command.  Pure, but for the look at who works on what, which only
+a ticket or a pane asks for.
 """
 
 from __future__ import annotations
@@ -14,33 +15,44 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from registry.roster import Roster
     from registry.rows import Listing, Row
     from registry.targets import Config, Target
 
 _NEAR_LENGTH = 128
 _ID_SHOWN = 8
+PANE = "tsid:"
+
+
+class Scene(Record):
+    """All that an address is compared with: who is configured, who runs, who works on what."""
+
+    config: Config
+    listing: Listing
+    look: Callable[[], Roster]  # the roster of the listing; asked for at most once
 
 
 class DoorTarget(Record):
     """Who is meant, and the running session that it is now."""
 
     id: str  # as the user named it in the configuration, else the session UUID
-    session_id: str | None  # None: named by a display name that no running session has
+    session_id: str | None  # None: named by what no running session has
     row: Row | None  # None: not running
-    route: str  # the form that decided: target, session or name
+    route: str  # what decided: target, session, a source of registry/discover.py, tsid or name
     target: Target | None
 
 
-def resolve(address: str, config: Config, listing: Listing) -> DoorTarget:
+def resolve(address: str, scene: Scene) -> DoorTarget:
     """The door target that *address* names: the first form that names something decides.
 
     A session that is known but does not run comes back without a row; the caller
-    judges the binding before it says so.
+    judges the binding before it says so.  Raises AddressUnknown, AddressAmbiguous or
+    TicketUnbound (INTERFACE 3), and RegistryError where a look is impossible.
     """
     for form in _FORMS:
-        if (found := form(address, config, listing)) is not None:
+        if (found := form(address, scene)) is not None:
             return found
-    raise AddressUnknown(address, _near(address, config, listing))
+    raise AddressUnknown(address, _near(address, scene))
 
 
 def find_again(session_id: str, listing: Listing) -> tuple[Row, ...]:
@@ -48,51 +60,99 @@ def find_again(session_id: str, listing: Listing) -> tuple[Row, ...]:
     return tuple(row for row in listing.rows if row.session_id == session_id)
 
 
-def _configured(address: str, config: Config, listing: Listing) -> DoorTarget | None:
-    target = config.target(address)
+def parse_ticket(address: str) -> str | None:
+    """The ticket that *address* spells, in upper case; None when it is no `TK-<number>`."""
+    ticket = address.upper()
+    number = ticket.removeprefix("TK-")
+    return ticket if number != ticket and number.isascii() and number.isdigit() else None
+
+
+def _configured(address: str, scene: Scene) -> DoorTarget | None:
+    target = scene.config.target(address)
     if target is None:
         return None
     if target.kind == "ticket":
-        raise TicketUnbound(target.value)
-    if target.kind == "tsid":
-        raise AddressUnknown(address)
+        row, _ = _bound_to(address, target.value, scene)
+        return DoorTarget(target.id, row.session_id, row, "target", target)
     if target.kind == "session":
-        row = _only(address, find_again(target.value, listing))
-        return DoorTarget(target.id, target.value, row, "target", target)
-    row = _only(address, _named(target.value, listing))
-    return DoorTarget(target.id, row.session_id if row else None, row, "target", target)
+        found = _only(address, find_again(target.value, scene.listing))
+        return DoorTarget(target.id, target.value, found, "target", target)
+    in_pane = target.kind == "tsid"
+    rows = _in_pane(target.value, scene) if in_pane else _named(target.value, scene.listing)
+    found = _only(address, rows)
+    session = None if found is None else found.session_id
+    return DoorTarget(target.id, session, found, "target", target)
 
 
-def _by_session(address: str, _: Config, listing: Listing) -> DoorTarget | None:
+def _by_session(address: str, scene: Scene) -> DoorTarget | None:
     session_id = parse_uuid(address)
     if session_id is None:
         return None
-    row = _only(address, find_again(session_id, listing))
+    row = _only(address, find_again(session_id, scene.listing))
     return DoorTarget(session_id, session_id, row, "session", None)
 
 
-def _by_ticket(address: str, _: Config, __: Listing) -> DoorTarget | None:
-    ticket = address.upper()
-    number = ticket.removeprefix("TK-")
-    if number != ticket and number.isascii() and number.isdigit():
-        raise TicketUnbound(ticket)
-    return None
+def _by_ticket(address: str, scene: Scene) -> DoorTarget | None:
+    ticket = parse_ticket(address)
+    if ticket is None:
+        return None
+    row, source = _bound_to(address, ticket, scene)
+    return DoorTarget(row.session_id, row.session_id, row, source, None)
 
 
-def _by_pane(address: str, _: Config, __: Listing) -> DoorTarget | None:
-    if address.startswith("tsid:"):
-        raise AddressUnknown(address)
-    return None
+def _by_pane(address: str, scene: Scene) -> DoorTarget | None:
+    tsid = address.removeprefix(PANE)
+    if tsid == address:
+        return None
+    row = _only(address, _in_pane(tsid, scene))
+    if row is None:
+        raise AddressUnknown(address, why=_unseen(scene.look()))
+    return DoorTarget(row.session_id, row.session_id, row, "tsid", None)
 
 
-def _by_name(address: str, _: Config, listing: Listing) -> DoorTarget | None:
+def _bound_to(address: str, ticket: str, scene: Scene) -> tuple[Row, str]:
+    """The one running session that *ticket* is bound to, and the source that bound it."""
+    roster = scene.look()
+    pairs = zip(scene.listing.rows, roster.owners, strict=True)
+    bound = [(row, str(owner.source)) for row, owner in pairs if owner.ticket == ticket]
+    if not bound:
+        raise TicketUnbound(ticket, _why_unbound(ticket, roster))
+    _only(address, tuple(row for row, _ in bound))
+    return bound[0]
+
+
+def _in_pane(tsid: str, scene: Scene) -> tuple[Row, ...]:
+    owners = scene.look().owners
+    pairs = zip(scene.listing.rows, owners, strict=True)
+    return tuple(row for row, owner in pairs if owner.tsid == tsid)
+
+
+def _why_unbound(ticket: str, roster: Roster) -> str:
+    reading = roster.reading
+    if not reading.ledger.lines and reading.blind is None:
+        return f"{reading.path} has no events"
+    if reading.blind is None and not reading.ledger.has_create(ticket):
+        return f"{reading.path} has no create for it"
+    return _unseen(roster)
+
+
+def _unseen(roster: Roster) -> str:
+    """The first thing that could not be seen, and how many more; empty when all could."""
+    if not roster.blind:
+        return ""
+    more = f", and {len(roster.blind) - 1} more: zdo sessions --all" if roster.blind[1:] else ""
+    return f"not seen: {roster.blind[0]}{more}"
+
+
+def _by_name(address: str, scene: Scene) -> DoorTarget | None:
+    listing = scene.listing
     rows = _named(address.removeprefix("name:"), listing) or _named(address, listing)
     row = _only(address, rows)
     return None if row is None else DoorTarget(row.session_id, row.session_id, row, "name", None)
 
 
 # The order of INTERFACE 3; a form is a function, so that a later one slots in.
-_FORMS: tuple[Callable[[str, Config, Listing], DoorTarget | None], ...] = (
+_FORMS: tuple[Callable[[str, Scene], DoorTarget | None], ...] = (
     _configured,
     _by_session,
     _by_ticket,
@@ -120,12 +180,12 @@ def _shown(name: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
 
 
-def _near(address: str, config: Config, listing: Listing) -> tuple[str, ...]:
+def _near(address: str, scene: Scene) -> tuple[str, ...]:
     wanted = address.removeprefix("name:")
     if len(wanted) > _NEAR_LENGTH:
         return ()
     import difflib
 
-    ids = (target.id for target in config.targets)
-    names = (_shown(row.name) for row in listing.rows if row.name)
+    ids = (target.id for target in scene.config.targets)
+    names = (_shown(row.name) for row in scene.listing.rows if row.name)
     return tuple(difflib.get_close_matches(wanted, dict.fromkeys((*ids, *names))))

@@ -64,6 +64,16 @@ def _ticket(text: str) -> str:
     return text.upper()
 
 
+def _one_group(text: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"is not a regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError("needs exactly one group, the one that holds the pid")
+    return text
+
+
 def _variable(text: str) -> str:
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is None:
         raise ValueError(f"{text!r} is not the name of a variable")
@@ -121,11 +131,19 @@ class TargetEntry(_Closed):
         return [(kind, value) for kind in kinds if (value := getattr(self, kind)) is not None]
 
 
+class Tickets(_Closed):
+    """`[tickets]`: where the ledger is, and how its correlation ids name processes."""
+
+    root: _Path = ""
+    correlation: Annotated[str, AfterValidator(_one_group)] = ""
+
+
 class File(_Closed):
     """The whole file; every part may be missing."""
 
     station: Station = Station()
     carrier: Carrier = Carrier()
+    tickets: Tickets = Tickets()
     targets: dict[Annotated[str, AfterValidator(_target_id)], TargetEntry] = {}
 
 
@@ -143,7 +161,9 @@ def check_file(path: str, text: str) -> dict[str, Any]:
     station = {renamed.get(name, name): value for name, value in given.items()}
     targets = [_target(path, text, name, checked) for name in checked.targets]
     carrier = checked.carrier.model_dump(exclude_unset=True)
-    return {**station, **carrier, "targets": targets}
+    tickets = checked.tickets.model_dump(exclude_unset=True)
+    tickets = {f"tickets_{name}": value for name, value in tickets.items()}
+    return {**station, **carrier, **tickets, "targets": targets}
 
 
 def line_of(text: str, path: tuple[str, ...]) -> int | None:

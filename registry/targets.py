@@ -6,14 +6,12 @@ state folder beside the very text they came from; another text, another snapshot
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import stat
 
-from registry.durable import Unreadable, read_plain, write_whole
+from registry.durable import Unreadable, read_plain
 from registry.errors import ConfigInvalid
 from registry.home import expand
+from registry.memory import is_ours, keep, recall
 from registry.record import Record
 
 TYPE_CHECKING = False
@@ -39,6 +37,8 @@ DEFAULTS: dict[str, Any] = {
     "timeout_s": 60.0,
     "settle_s": 0.25,
     "pass_env": [],
+    "tickets_root": "",
+    "tickets_correlation": "",
     "targets": [],
 }
 
@@ -64,6 +64,8 @@ class Config(Record):
     timeout_s: float
     settle_s: float
     pass_env: tuple[str, ...]
+    tickets_root: str  # "": the home folder; else absolute
+    tickets_correlation: str  # "": the built-in forms; else a regular expression with one group
     targets: tuple[Target, ...]
 
     def target(self, target_id: str) -> Target | None:
@@ -81,7 +83,7 @@ def load_config(places: Places, env: Mapping[str, str], *, version: str = "") ->
     text = _text(places.config_file)
     if text is None:
         return _config(DEFAULTS, places, env)
-    trusted = _is_ours(places.state)
+    trusted = is_ours(places.state)
     snapshot = places.state + "/config.json"
     origin = [_FORMAT, version, text]
     values = _kept(snapshot, origin) if trusted else None
@@ -90,7 +92,7 @@ def load_config(places: Places, env: Mapping[str, str], *, version: str = "") ->
 
         values = DEFAULTS | check_file(places.config_file, text)
         if trusted:
-            _keep(snapshot, origin, values)
+            keep(snapshot, {"origin": origin, "values": values})
     return _config(values, places, env)
 
 
@@ -108,6 +110,8 @@ def _config(values: Mapping[str, Any], places: Places, env: Mapping[str, str]) -
         timeout_s=values["timeout_s"],
         settle_s=values["settle_s"],
         pass_env=tuple(values["pass_env"]),
+        tickets_root=values["tickets_root"] and expand(values["tickets_root"], places.home),
+        tickets_correlation=values["tickets_correlation"],
         targets=tuple(Target(*target) for target in values["targets"]),
     )
 
@@ -128,22 +132,9 @@ def _text(path: str) -> str | None:
         raise ConfigInvalid(path, "is not UTF-8 text", line=line) from error
 
 
-def _is_ours(state: str) -> bool:
-    """Whether nobody else can put a file into *state*."""
-    try:
-        found = os.lstat(state)
-    except OSError:
-        return False
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return ours and not found.st_mode & 0o022
-
-
 def _kept(snapshot: str, origin: list[Any]) -> dict[str, Any] | None:
     """The values in *snapshot* if it was made of exactly *origin*, else None."""
-    try:
-        found = json.loads(read_plain(snapshot, _SNAPSHOT_LIMIT).decode())
-    except (OSError, ValueError, RecursionError):
-        return None
+    found = recall(snapshot, _SNAPSHOT_LIMIT)
     if not isinstance(found, dict) or found.get("origin") != origin:
         return None
     values = found.get("values")
@@ -167,13 +158,3 @@ def _is_target(found: object) -> bool:
 
 def _is_text(found: object) -> bool:
     return isinstance(found, str)
-
-
-def _keep(snapshot: str, origin: list[Any], values: dict[str, Any]) -> None:
-    from filelock import FileLock, Timeout
-
-    content = json.dumps({"origin": origin, "values": values}).encode()
-    lock = FileLock(snapshot + ".lock", timeout=0, mode=0o600, fallback_to_soft=False)
-    # A full disk, or another writer, only costs the next call its time.
-    with contextlib.suppress(OSError, Timeout, NotImplementedError), lock:
-        write_whole(snapshot, content)

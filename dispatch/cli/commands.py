@@ -10,11 +10,13 @@ import sys
 from dispatch.cli import source
 from dispatch.cli.speech import complain, hold_interrupts, speak
 from dispatch.house import House
+from dispatch.sender import sender_of
 from dispatch.verdict import TABLE
 from registry.clock import Clock
 from registry.home import find_places
 from registry.ids import draw
 from registry.processes import Processes
+from registry.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +30,8 @@ class Usage(Exception):
     """Words on the command line that no command understands."""
 
 
-def this_house() -> House:
-    """The ports of the machine that zdo runs on."""
+def this_house(session_id: str | None = None) -> House:
+    """The ports of the machine that zdo runs on; *session_id*: `--session-id` as it was given."""
     env = dict(os.environ)
     return House(
         env=env,
@@ -39,6 +41,7 @@ def this_house() -> House:
         draw=draw,
         python=sys.executable,
         root=os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+        speaker=sender_of(session_id, env),
     )
 
 
@@ -47,14 +50,14 @@ def kiss(args: KissArgs) -> int:
     from dispatch.errand import Order
     from dispatch.kiss import kiss as deliver
     from dispatch.render import kiss_line, plan_lines
-    from dispatch.sender import sender_of
 
+    args = _placed(args)
     _check(args)
-    house = this_house()
+    house = this_house(args.session_id)
     order = Order(
         address=args.address,
         take_line=source.line_source(args.line, args.file, sys.stdin.buffer),
-        sender=sender_of(args.session_id, house.env),
+        sender=house.speaker,
         key=args.key,
         dry_run=args.dry_run,
         until_surfaced=args.proof is not None,
@@ -62,6 +65,8 @@ def kiss(args: KissArgs) -> int:
         if_idle=args.if_idle,
         queue=args.queue,
         or_queue=args.or_queue,
+        reply=args.reply,
+        sign=args.sign,
         lock_timeout_s=args.lock_timeout,
     )
     result = deliver(order, house)
@@ -72,10 +77,12 @@ def kiss(args: KissArgs) -> int:
 
 def say(result: Result, lines: list[str], *, as_object: bool) -> int:
     """The exit status of *result*, after it was printed in its one of two forms."""
-    from dispatch.render import failure_line
+    from dispatch.render import clean, failure_line
     from dispatch.result import as_json
 
     status = result.verdict.exit
+    if result.warning is not None:
+        complain(clean(f"zdo: warning: {result.warning}"))
     if status:
         complain(failure_line(result.verdict.name, result.reason, result.advice))
     if as_object:
@@ -97,7 +104,18 @@ def fail(command: str, name: str, reason: str, *, as_object: bool) -> int:
     return say(result, [], as_object=as_object)
 
 
+def _placed(args: KissArgs) -> KissArgs:
+    """*args* with each word in its place: an answer has no address, so its first is the line."""
+    if args.reply is None:
+        return args
+    if args.line is not None:
+        raise Usage("--reply goes to the sender of that delivery, so there is no address")
+    return replace(args, address=None, line=args.address)
+
+
 def _check(args: KissArgs) -> None:
+    if args.address is None and args.reply is None:
+        raise Usage("no address given, and no --reply DELIVERY")
     if (args.line is None) == (args.file is None):
         raise Usage("give the line as an argument, as - for stdin, or with --file, once")
     if args.proof not in (None, "surfaced"):

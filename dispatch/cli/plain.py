@@ -31,9 +31,9 @@ def parse_kiss(argv: list[str]) -> KissArgs | None:
             words.append(part)
         elif not _take_option(part, rest, given):
             return None
-    if not 0 < len(words) <= _MOST_WORDS:
+    if len(words) > _MOST_WORDS:
         return None
-    address, line = words[0], words[1] if len(words) == _MOST_WORDS else None
+    address, line, *_ = (*words, None, None)
     return KissArgs(address=address, line=line, **given)
 
 

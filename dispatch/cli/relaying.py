@@ -36,11 +36,12 @@ _TICK_S = 1.0  # how often a following relay looks whether there is something ne
 _LONGEST_S = 10.0  # between two passes: a target may have appeared, an open delivery be settled
 
 
-def relay(*, follow: bool, seconds: float, as_object: bool) -> int:
+def relay(session_id: str | None, *, follow: bool, seconds: float, as_object: bool) -> int:
     """`zdo relay`: the exit status of the pass, or why a following one had to stop."""
     if math.isnan(seconds):
         raise Usage("--for takes a number of seconds")
-    house, tally = this_house(), Tally()
+    house = this_house(session_id)
+    tally = Tally(house.speaker)
     try:
         _refuse_nested(house)
         with alone(house):
@@ -49,7 +50,7 @@ def relay(*, follow: bool, seconds: float, as_object: bool) -> int:
             with _bar() as told:
                 _pass(house, seconds, tally, told)
     except RelayBusy:
-        return _say_busy(as_object=as_object)
+        return _say_busy(house, as_object=as_object)
     except (RegistryError, NestedKiss) as error:
         tally.broken(class_of_error(error), str(error))
     return _say(tally, as_object=as_object)
@@ -73,7 +74,7 @@ def _pass(house: House, seconds: float, tally: Tally, told: Callable[[Tally], No
 
 def _follow(house: House, seconds: float, *, as_object: bool) -> int:
     """Passes until somebody ends it; the status is then 0, for that was wished."""
-    tally = Tally()
+    tally = Tally(house.speaker)
     ending: list[int] = []
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -83,7 +84,7 @@ def _follow(house: House, seconds: float, *, as_object: bool) -> int:
 
     _heed(end)
     while not ending:
-        seen, tally = _stamp(house), Tally()
+        seen, tally = _stamp(house), Tally(house.speaker)
         plan = _pass(house, seconds, tally, lambda _: None)
         if plan is None:
             return _say(tally, as_object=as_object)
@@ -123,8 +124,8 @@ def _stamp(house: House) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def _say_busy(*, as_object: bool) -> int:
-    told = Tally().as_json() | {"reason": _BUSY}
+def _say_busy(house: House, *, as_object: bool) -> int:
+    told = Tally(house.speaker).as_json() | {"reason": _BUSY}
     return speak([json.dumps(told) if as_object else f"relay: {_BUSY}"])
 
 

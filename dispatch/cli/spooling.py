@@ -1,14 +1,11 @@
-"""The commands around the queue: spool list, requeue, drop; verify --open; fsck; unit cron."""
+"""The commands around the queue: spool list, requeue, drop; verify --open; fsck."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import sys
 
-from carrier.run import find_binary
-from dispatch import keep, kept, render, shelf, units
+from dispatch import keep, kept, render, shelf
 from dispatch.cli.commands import fail, this_house
 from dispatch.cli.speech import complain, speak
 from dispatch.errors import DispatchError
@@ -31,55 +28,56 @@ if TYPE_CHECKING:
 _REFUSALS = (RegistryError, DispatchError)
 
 
-def listing(*, target: str | None, dead: bool, as_object: bool) -> int:
+def listing(session_id: str | None, *, target: str | None, dead: bool, as_object: bool) -> int:
     """`zdo spool list`: every kept line and what holds it."""
 
-    def ask(database: Database) -> int:
+    def ask(database: Database, house: House) -> int:
         lines = shelf.listing(database, target, dead=dead)
         if as_object:
-            return speak([json.dumps({"v": 1, "command": "spool", "lines": lines})])
+            whole = {"v": 1, "command": "spool", "sender": house.speaker, "lines": lines}
+            return speak([json.dumps(whole)])
         return speak(render.spool_lines(lines))
 
-    return _with_database("spool", ask, as_object=as_object)
+    return _with_database("spool", session_id, ask, as_object=as_object)
 
 
-def requeue(delivery: str, *, looked: bool, as_object: bool) -> int:
+def requeue(delivery: str, session_id: str | None, *, looked: bool, as_object: bool) -> int:
     """`zdo spool requeue`: the relay may try the line again."""
 
-    def ask(database: Database) -> int:
-        result = shelf.requeue(database, this_house(), delivery, looked=looked)
-        return _say_line(database, result, "queued again", as_object=as_object)
+    def ask(database: Database, house: House) -> int:
+        result = shelf.requeue(database, house, delivery, looked=looked)
+        return _say_line(database, house, result, "queued again", as_object=as_object)
 
-    return _with_database("spool", ask, as_object=as_object)
+    return _with_database("spool", session_id, ask, as_object=as_object)
 
 
-def drop(delivery: str, *, as_object: bool) -> int:
+def drop(delivery: str, session_id: str | None, *, as_object: bool) -> int:
     """`zdo spool drop`: the line is given up."""
 
-    def ask(database: Database) -> int:
-        result = shelf.drop(database, this_house(), delivery)
-        return _say_line(database, result, "given up", as_object=as_object)
+    def ask(database: Database, house: House) -> int:
+        result = shelf.drop(database, house, delivery)
+        return _say_line(database, house, result, "given up", as_object=as_object)
 
-    return _with_database("spool", ask, as_object=as_object)
+    return _with_database("spool", session_id, ask, as_object=as_object)
 
 
-def verify_open(*, as_object: bool) -> int:
+def verify_open(session_id: str | None, *, as_object: bool) -> int:
     """`zdo verify --open`: every delivery that is not over, asked for again."""
 
-    def ask(database: Database) -> int:
+    def ask(database: Database, house: House) -> int:
         with database.reading() as link:
             keys = kept.open_ones(link)
-        house = this_house()
         results = [_found(database, key, house) for key in keys]
         if as_object:
             shown = [as_json(result) for result in results]
-            lost = speak([json.dumps({"v": 1, "command": "verify", "results": shown})])
+            whole = {"v": 1, "command": "verify", "sender": house.speaker, "results": shown}
+            lost = speak([json.dumps(whole)])
         else:
             lost = speak([render.open_line(result) for result in results])
         still = any(result.verdict.fate == OPEN for result in results)
         return (TABLE["unknown"].exit if still else 0) or lost
 
-    return _with_database("verify", ask, as_object=as_object)
+    return _with_database("verify", session_id, ask, as_object=as_object)
 
 
 def _found(database: Database, key: str, house: House) -> Result:
@@ -91,12 +89,13 @@ def _found(database: Database, key: str, house: House) -> Result:
         return Result(command="verify", verdict=verdict, delivery_id=key, reason=str(error))
 
 
-def fsck(*, as_object: bool) -> int:
+def fsck(session_id: str | None, *, as_object: bool) -> int:
     """`zdo fsck`: 0 when the spool is whole, 73 when it was damaged, and is a new one now."""
     from dispatch.fsck import check
 
+    house = this_house(session_id)
     try:
-        found = check(this_house())
+        found = check(house)
     except _REFUSALS as error:
         return fail("fsck", class_of_error(error), str(error), as_object=as_object)
     name = reason = None
@@ -109,37 +108,34 @@ def fsck(*, as_object: bool) -> int:
     status = 0 if name is None else TABLE[name].exit
     saved = None if found.saved is None else fields(found.saved)
     whole = {"v": 1, "command": "fsck", "class": name, "exit": status, "reason": reason}
-    whole |= fields(found) | {"saved": saved}
+    whole |= {"sender": house.speaker} | fields(found) | {"saved": saved}
     lines = [json.dumps(whole)] if as_object else render.fsck_lines(found)
     lost = speak(lines, quietly=status != 0)
     return status or lost
 
 
-def unit_cron() -> int:
-    """`zdo unit cron`: the line for a crontab."""
-    house = this_house()
+def _with_database(
+    command: str,
+    session_id: str | None,
+    ask: Callable[[Database, House], int],
+    *,
+    as_object: bool,
+) -> int:
+    house = this_house(session_id)
     try:
-        claude = find_binary(house.config().claude_bin, house.env.get("PATH", os.defpath))
-        program = units.program_of(sys.argv[0], house.python)
-        line = units.cron_line(program, house.env, claude)
-    except _REFUSALS as error:
-        return fail("unit", class_of_error(error), str(error), as_object=False)
-    return speak([line])
-
-
-def _with_database(command: str, ask: Callable[[Database], int], *, as_object: bool) -> int:
-    try:
-        with contextlib.closing(keep.open_database(this_house())) as database:
-            return ask(database)
+        with contextlib.closing(keep.open_database(house)) as database:
+            return ask(database, house)
     except _REFUSALS as error:
         return fail(command, class_of_error(error), str(error), as_object=as_object)
 
 
-def _say_line(database: Database, result: Result, done: str, *, as_object: bool) -> int:
+def _say_line(
+    database: Database, house: House, result: Result, done: str, *, as_object: bool
+) -> int:
     if not as_object:
         return speak([render.clean(f"{done}: {result.delivery_id} to {result.target.id}")])
     with database.reading() as link:
         line = kept.find(link, str(result.delivery_id))
         shown: dict[str, Any] | None = None if line is None else shelf.shown(link, line, {})
-    whole = {"v": 1, "command": "spool", "class": None, "exit": 0, "line": shown}
-    return speak([json.dumps(whole)])
+    whole = {"v": 1, "command": "spool", "class": None, "exit": 0, "sender": house.speaker}
+    return speak([json.dumps(whole | {"line": shown})])

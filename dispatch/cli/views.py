@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
 from carrier.errors import CarrierError
-from dispatch import aim, keep, render
+from dispatch import aim, keep, present, render
 from dispatch.cli.commands import say, this_house
 from dispatch.cli.speech import speak
 from dispatch.errors import DispatchError
 from dispatch.judge import class_of_error
+from dispatch.present import meet
 from dispatch.result import Result
 from dispatch.story import story_of
 from dispatch.telling import Telling
@@ -19,85 +21,87 @@ from dispatch.verify import verify as look_again
 from registry.clock import iso
 from registry.errors import RegistryError
 from registry.record import fields
-from registry.rows import probe, read_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dispatch.house import House
 
 REFUSALS = (RegistryError, CarrierError, DispatchError)
 
 
-def resolve(address: str, *, as_object: bool) -> int:
+def resolve(address: str, session_id: str | None, *, as_object: bool) -> int:
     """`zdo resolve`: the aim of a kiss, without one."""
-    house = this_house()
-    telling = Telling(Result(command="resolve", verdict=TABLE["dry-run"]))
+    house = this_house(session_id)
+    start = Result(command="resolve", verdict=TABLE["dry-run"], sender=house.speaker)
+    telling = Telling(start)
     try:
-        config = house.config()
-        listing = read_rows(config.claude_dir, house.processes)
-        found = aim.take_aim(address, config, listing, telling)
+        scene = house.scene(house.config())
+        found = aim.take_aim(address, scene, telling)
         aim.gate(found, if_idle=False)
+        keep.refuse_deleted(house, found.row.session_id)
         if not aim.is_leased(house, found.binding.postbox):
-            aim.refuse_live_postbox(found.binding.postbox, listing)
+            aim.refuse_live_postbox(found.binding.postbox, scene.listing)
     except REFUSALS as error:
         telling.add(verdict=TABLE[class_of_error(error)], reason=str(error))
     return say(telling.result, render.resolve_lines(telling.result), as_object=as_object)
 
 
-def sessions(*, as_object: bool) -> int:
+def sessions(session_id: str | None, *, every: bool, as_object: bool) -> int:
     """`zdo sessions`: running rows, each door asked once whether it answers."""
-    house = this_house()
+    house = this_house(session_id)
     try:
-        config = house.config()
-        listing = read_rows(config.claude_dir, house.processes)
+        found = meet(house)
     except REFUSALS as error:
         return _refused("sessions", error, as_object=as_object)
-    reachable = {row.pid: probe(row) for row in listing.rows}
     if as_object:
-        rows = [fields(row) | {"reachable": reachable[row.pid]} for row in listing.rows]
-        skipped = [fields(each) for each in listing.skipped]
-        whole = {"v": 1, "command": "sessions", "sessions": rows, "skipped": skipped}
-        return speak([json.dumps(whole)])
-    return speak(render.session_lines(listing, reachable))
+        return speak([json.dumps(_head("sessions", house) | present.as_json(found))])
+    return speak(present.lines(found, every=every))
 
 
-def targets(*, as_object: bool) -> int:
+def targets(session_id: str | None, *, as_object: bool) -> int:
     """`zdo targets`: the configuration as zdo understood it."""
-    house = this_house()
+    house = this_house(session_id)
     try:
         config = house.config()
     except REFUSALS as error:
         return _refused("targets", error, as_object=as_object)
     if as_object:
         shown = [fields(each) for each in config.targets]
-        whole = {"v": 1, "command": "targets", "station": config.station, "targets": shown}
-        return speak([json.dumps(whole)])
+        whole = {"station": config.station, "targets": shown}
+        return speak([json.dumps(_head("targets", house) | whole)])
     return speak(render.target_lines(config))
 
 
-def verify(delivery: str, *, as_object: bool) -> int:
+def verify(delivery: str, session_id: str | None, *, as_object: bool) -> int:
     """`zdo verify`: the verdict as the target's transcript shows it now."""
     try:
-        result = look_again(delivery, this_house())
+        result = look_again(delivery, this_house(session_id))
     except REFUSALS as error:
         return _refused("verify", error, as_object=as_object)
     return say(result, [render.kiss_line(result)], as_object=as_object)
 
 
-def show(delivery: str, *, as_object: bool) -> int:
+def show(delivery: str, session_id: str | None, *, as_object: bool) -> int:
     """`zdo show`: the delivery's whole story, oldest first."""
+    house = this_house(session_id)
     try:
-        events = _events(delivery)
+        events = _events(house, delivery)
     except REFUSALS as error:
         return _refused("show", error, as_object=as_object)
     if as_object:
-        whole = {"v": 1, "command": "show", "delivery_id": delivery, "events": events}
-        return speak([json.dumps(whole)])
+        whole = {"delivery_id": delivery, "events": events}
+        return speak([json.dumps(_head("show", house) | whole)])
     return speak([line for event in events for line in _entry(event)])
 
 
-def _events(delivery: str) -> list[dict[str, Any]]:
-    database = keep.open_database(this_house())
-    try:
+def _head(command: str, house: House) -> dict[str, Any]:
+    """What each JSON object begins with that is not a result: who asked is in it too."""
+    return {"v": 1, "command": command, "sender": house.speaker}
+
+
+def _events(house: House, delivery: str) -> list[dict[str, Any]]:
+    with contextlib.closing(keep.open_database(house)) as database:
         story = story_of(database, delivery)
-    finally:
-        database.close()
     return [
         {"id": event.id, "at": iso(event.at), "kind": event.kind} | json.loads(event.body)
         for event in story

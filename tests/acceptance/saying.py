@@ -50,13 +50,29 @@ FIELDS: dict[str, tuple[str, ...]] = {
 
 # What `zdo relay --json` and each line of `zdo spool list --json` hold.
 RELAY_FIELDS = (
-    "v", "command", "class", "exit", "reason", "runs", "delivered", "deferred", "open", "dead",
-    "regraded", "recovered", "left", "doubtful", "lines",
+    "v", "command", "class", "exit", "sender", "reason", "runs", "delivered", "deferred", "open",
+    "dead", "regraded", "recovered", "left", "doubtful", "lines",
 )  # fmt: skip
 SPOOL_FIELDS = (
     "delivery_id", "key", "target", "sender", "state", "class", "reason", "attempts", "bytes",
     "created_at", "due_at", "held_by",
 )  # fmt: skip
+
+# What the commands of readers print with --json, and each entry and each sender in it.
+EVENT_FIELDS = (
+    "id", "at", "level", "kind", "class", "exit", "delivery_id", "key", "sender", "by", "target",
+    "target_session_id", "proof", "reason",
+)  # fmt: skip
+SENDER_FIELDS = ("session_id", "name", "registered_at", "deleted_at", "cursor")
+READER_FIELDS = {
+    "receipts": ("v", "command", "sender", "order", "events", "next_cursor", "has_more"),
+    "senders": ("v", "command", "sender", "senders"),
+    "ack": ("v", "command", "class", "exit", "sender", "session_id", "cursor", "previous", "tip"),
+    "register": ("v", "command", "class", "exit", "sender", *SENDER_FIELDS, "new"),
+    "unregister": ("v", "command", "class", "exit", "sender", *SENDER_FIELDS, "already"),
+}
+# Of a refusal, what stands in front of what it knows, and what stands behind.
+REFUSED_READER = (("v", "command", "class", "exit", "error", "sender"), ("reason", "advice"))
 
 # A stand-in in shell, as USAGE.md shows it; %s is more shell between wrapper and result.
 SHELL = """\

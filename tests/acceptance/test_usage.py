@@ -11,7 +11,9 @@ import pytest
 
 from tests.acceptance.saying import install_zdo
 from tests.fakes.rig import ROOT, Rig
+from tests.fakes.tickets import Tickets
 
+PANE = "w0t1p0:5F0C8B7E"
 MARK = "--- end of one command ---"
 BLOCKS = re.findall(
     r"^```console\n(.*?)^```$",
@@ -44,7 +46,10 @@ def test_a_console_block_does_what_the_page_says(block):
     # The status of a command survives the mark, so that `echo $?` tells it.
     script = "".join(f"{command}\n__s=$?; echo '{MARK}'; (exit $__s)\n" for command, _ in commands)
     with Rig() as rig:
-        rig.door(status="idle")
+        rig.door(status="idle", env={"TERM_SESSION_ID": PANE})
+        tickets = Tickets(rig.home)
+        tickets.add("TK-11665", "create", 60)
+        tickets.add("TK-11665", "assign", agent=f"claude@{PANE}")
         install_zdo(rig)
         (Path(rig.bin) / "python3").symlink_to(sys.executable)
         ran = subprocess.run(

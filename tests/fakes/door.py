@@ -682,8 +682,12 @@ class FakeDoor:
         *,
         socks: str | None = None,
         cwd: str = "/home/u/w",
+        env: dict[str, str] | None = None,
+        words: tuple[str, ...] = (),
         **script: Any,
     ):
+        # What a look at the process finds; the session itself heeds neither.
+        self.env, self.words = env, words
         # Socket paths are short by the kernel's rule; a test's own folder is not.
         self.base = tempfile.mkdtemp(prefix="zdo-door-", dir="/tmp")
         self.config, self.cwd, self.script = config, cwd, dict(script)
@@ -695,8 +699,10 @@ class FakeDoor:
         self._write_script()
         argv = [sys.executable, "-S", __file__, "--config", self.config, "--socks", self.socks]
         argv += ["--cwd", self.cwd, "--script", self.script_file, "--log", self.log]
+        argv += ["--", *self.words] if self.words else []
+        env = None if self.env is None else os.environ | self.env
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True)
+        self.process = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, env=env)
         ready = self.process.stdout.readline() if self.process.stdout else ""
         if not ready:
             self._clean_up()
@@ -797,6 +803,7 @@ def main() -> None:
     for name in ("config", "socks", "script", "log"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--cwd", default="/home/u/w")
+    parser.add_argument("words", nargs="*")
     session = Session(parser.parse_args())
     try:
         session.run()

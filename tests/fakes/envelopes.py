@@ -63,6 +63,7 @@ def a_receipt(**changes: Any) -> Receipt:
         "session_id": T,
         "pid": 4201,
         "msg_id": MSG,
+        "sender": "anonymous",
         "door": "inbox",
         "at": "2026-11-30T14:24:04.751Z",
         "wrote": True,
@@ -81,7 +82,7 @@ def a_receipt(**changes: Any) -> Receipt:
 
 def receipt_for(envelope: Envelope, **changes: Any) -> Receipt:
     """The receipt of the written line in *envelope* with *changes*."""
-    names = ("nonce", "delivery_id", "attempt", "session_id", "pid", "msg_id")
+    names = ("nonce", "delivery_id", "attempt", "session_id", "pid", "msg_id", "sender")
     return a_receipt(**({name: getattr(envelope, name) for name in names} | changes))
 
 

@@ -13,7 +13,8 @@ from dispatch import kept
 from dispatch.database import Database
 from dispatch.house import House
 from dispatch.seal import digest_of, seal_of
-from dispatch.whole import EVENT_COLUMNS, LINE_COLUMNS
+from dispatch.senders import CURSOR_0, NEVER
+from dispatch.whole import EVENT_COLUMNS, LINE_COLUMNS, READER_COLUMNS
 from registry.clock import Clock
 from registry.home import find_places, open_state
 from registry.processes import Processes
@@ -53,6 +54,55 @@ CREATE TABLE event(
 CREATE INDEX event_delivery ON event(delivery, id);
 PRAGMA application_id=0x7A646F31;
 PRAGMA user_version=1;
+"""
+# The same of version 2.
+SCHEMA_2 = """
+CREATE TABLE line(
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  key        TEXT NOT NULL UNIQUE,
+  digest     BLOB NOT NULL,
+  origin     TEXT NOT NULL,
+  station    TEXT NOT NULL,
+  target     TEXT NOT NULL,
+  sender     TEXT NOT NULL DEFAULT 'anonymous',
+  given_key  TEXT NOT NULL DEFAULT '',
+  idle       INTEGER NOT NULL DEFAULT 0,
+  seal       BLOB NOT NULL,
+  state      INTEGER NOT NULL DEFAULT 10,
+  attempts   INTEGER NOT NULL DEFAULT 100,
+  due_at     REAL NOT NULL DEFAULT 1.5,
+  claimed_at REAL NOT NULL DEFAULT 1.5,
+  settled_at REAL NOT NULL DEFAULT 1.5,
+  owner      TEXT NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+  status     TEXT NOT NULL DEFAULT '0.000.000',
+  tries      INTEGER NOT NULL DEFAULT 100,
+  kept       INTEGER NOT NULL DEFAULT 0,
+  postbox    TEXT NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+  born       REAL NOT NULL DEFAULT 1.5,
+  created_at REAL NOT NULL,
+  body       BLOB NOT NULL CHECK(length(body) <= 65536)) STRICT;
+CREATE INDEX line_live ON line(station, target, id) WHERE state < 20;
+CREATE TABLE event(
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  delivery TEXT NOT NULL,
+  at       REAL NOT NULL,
+  kind     TEXT NOT NULL,
+  class    TEXT,
+  body     TEXT NOT NULL) STRICT;
+CREATE INDEX event_delivery ON event(delivery, id);
+CREATE TABLE sent(
+  session TEXT NOT NULL,
+  digest  BLOB NOT NULL,
+  at      REAL NOT NULL) STRICT;
+CREATE INDEX sent_session ON sent(session, at);
+CREATE TABLE pulse(
+  id        INTEGER PRIMARY KEY CHECK(id = 1),
+  at        REAL NOT NULL,
+  watched   REAL NOT NULL,
+  pruned_at REAL NOT NULL) STRICT;
+INSERT INTO pulse(id, at, watched, pruned_at) VALUES(1, 1.5, 1.5, 1.5);
+PRAGMA application_id=0x7A646F31;
+PRAGMA user_version=2;
 """
 
 # State, status, and what the journal tells of such a line.
@@ -137,6 +187,19 @@ def an_event(delivery: str, kind: str, name: str | None, **changes: Any) -> dict
     return plain | {"body": json.dumps(body)} | changes
 
 
+def a_reader(number: int, **changes: Any) -> dict[str, Any]:
+    """The row of a registered session that has read up to entry *number*."""
+    plain = {
+        "id": number,
+        "session": f"c0000000-0000-4000-8000-{number:012d}",
+        "name": f"reader {number}",
+        "registered_at": NOW,
+        "deleted_at": NEVER,
+        "cursor": CURSOR_0 + number,
+    }
+    return plain | changes
+
+
 def put(link: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
     """Insert *row*."""
     names, marks = ", ".join(row), ", ".join("?" * len(row))
@@ -165,6 +228,11 @@ def lines_in(path: str) -> dict[int, dict[str, Any]]:
 def events_in(path: str) -> dict[int, dict[str, Any]]:
     """Every event of the database at *path*, by id."""
     return _rows(path, "event", EVENT_COLUMNS)
+
+
+def readers_in(path: str) -> dict[int, dict[str, Any]]:
+    """Every reader of the database at *path*, by id."""
+    return _rows(path, "reader", READER_COLUMNS)
 
 
 def _rows(path: str, table: str, columns: tuple[str, ...]) -> dict[int, dict[str, Any]]:

@@ -18,6 +18,7 @@ from registry.targets import Target
 from tests.fakes.envelopes import P, T
 from tests.fakes.evidence import a_config, a_listing, a_row
 from tests.fakes.household import asked, key_of
+from tests.fakes.scenes import a_scene
 
 BEGAN = 1_796_048_000.25
 YEAR_S = 365 * 86_400.0
@@ -73,7 +74,7 @@ class Queue:
     def ready(self):
         """The lines that may go now."""
         with self.database.reading() as link:
-            return [each.line for each in due.plan(link, CONFIG, ROWS, self.now).ready]
+            return [each.line for each in due.plan(link, a_scene(CONFIG, ROWS), self.now).ready]
 
     def carry(self, lines, name, draw=0.999):
         """A run with *lines* that came to the class *name*; in two commits, as a relay's."""

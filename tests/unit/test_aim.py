@@ -16,6 +16,7 @@ from registry.rows import Listing, Skipped
 from registry.targets import Target
 from tests.fakes.envelopes import P, T
 from tests.fakes.evidence import OTHER, a_config, a_listing, a_row
+from tests.fakes.scenes import a_roster, a_scene
 
 
 def a_telling():
@@ -35,7 +36,7 @@ def test_an_aim_has_both_sessions_and_tells_them():
     """What a refusal or a delivery will say of target and carrier."""
     telling = a_telling()
 
-    aim = take_aim("fable", a_config(fable()), a_listing(a_row()), telling)
+    aim = take_aim("fable", a_scene(a_config(fable()), a_listing(a_row())), telling)
 
     assert Binding(T, P) == aim.binding
     assert a_row() == aim.row
@@ -51,15 +52,23 @@ def test_a_postbox_may_be_named_by_another_target():
     clerk = Target("clerk", "session", OTHER, None)
     config = a_config(fable("clerk"), clerk)
 
-    aim = take_aim("fable", config, a_listing(a_row()), a_telling())
+    aim = take_aim("fable", a_scene(config, a_listing(a_row())), a_telling())
 
     assert OTHER == aim.binding.postbox
+
+
+def test_a_pane_without_a_session_is_not_called_a_name():
+    """What is missing is said as it was configured."""
+    scene = a_scene(a_config(fable(kind="tsid", value="w0t0p0")), a_listing(), a_roster())
+
+    with pytest.raises(TargetNotRunning, match="in that pane"):
+        take_aim("fable", scene, a_telling())
 
 
 def test_misbound_is_judged_before_the_target_is_found_dead():
     """The order is the contract: the binding first, then whether it runs."""
     with pytest.raises(CarrierMisbound):
-        take_aim("fable", a_config(fable(T.upper())), a_listing(), a_telling())
+        take_aim("fable", a_scene(a_config(fable(T.upper())), a_listing()), a_telling())
 
 
 def test_a_session_without_a_row_is_not_running():
@@ -67,7 +76,7 @@ def test_a_session_without_a_row_is_not_running():
     telling = a_telling()
 
     with pytest.raises(TargetNotRunning, match=T):
-        take_aim("fable", a_config(fable()), a_listing(), telling)
+        take_aim("fable", a_scene(a_config(fable()), a_listing()), telling)
     assert (T, None, None, P) == (
         telling.result.target.session_id,
         telling.result.target.pid,
@@ -79,7 +88,9 @@ def test_a_session_without_a_row_is_not_running():
 def test_a_display_name_that_nobody_has_is_not_running():
     """A target by name is known even while no session answers to it."""
     with pytest.raises(TargetNotRunning, match="that name"):
-        take_aim("fable", a_config(fable(kind="name", value="fable")), a_listing(), a_telling())
+        take_aim(
+            "fable", a_scene(a_config(fable(kind="name", value="fable")), a_listing()), a_telling()
+        )
 
 
 @pytest.mark.parametrize("sought", [fable(), fable(kind="name", value="fable")])
@@ -88,7 +99,7 @@ def test_rows_that_could_not_be_read_are_named(sought):
     listing = Listing((), (Skipped("1.json", "unreadable", 1), Skipped("2.json", "torn", 2)))
 
     with pytest.raises(TargetNotRunning, match="1 rows could not be read"):
-        take_aim("fable", a_config(sought), listing, a_telling())
+        take_aim("fable", a_scene(a_config(sought), listing), a_telling())
 
 
 def test_an_unbound_target_is_told_with_its_name():
@@ -96,7 +107,7 @@ def test_an_unbound_target_is_told_with_its_name():
     telling = a_telling()
 
     with pytest.raises(CarrierUnbound):
-        take_aim("fable", a_config(fable("")), a_listing(a_row()), telling)
+        take_aim("fable", a_scene(a_config(fable("")), a_listing(a_row())), telling)
     assert telling.result.target.id == "fable"
     assert telling.result.carrier.session_id is None
 
@@ -106,13 +117,15 @@ def test_an_unknown_address_tells_nothing():
     telling = a_telling()
 
     with pytest.raises(AddressUnknown):
-        take_aim("nobody", a_config(), a_listing(), telling)
+        take_aim("nobody", a_scene(a_config(), a_listing()), telling)
     assert telling.result.target.id is None
 
 
 def aim_at(status):
     """An aim at T with that status."""
-    return take_aim("fable", a_config(fable()), a_listing(a_row(status=status)), a_telling())
+    return take_aim(
+        "fable", a_scene(a_config(fable()), a_listing(a_row(status=status))), a_telling()
+    )
 
 
 @pytest.mark.parametrize("status", ["idle", "busy", "waiting"])

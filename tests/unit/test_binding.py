@@ -6,7 +6,8 @@ import pytest
 
 from carrier.binding import Binding, bind, postbox_for
 from carrier.errors import CarrierMisbound, CarrierUnbound
-from registry.targets import Config, Target
+from registry.targets import Target
+from tests.fakes.evidence import a_config
 
 T = "388e03f6-0000-4000-8000-000000000001"
 P = "61b7959a-122e-410e-945d-f4b9b4f73cb7"
@@ -15,7 +16,7 @@ OTHER = "11111111-2222-4333-8444-555555555555"
 
 def config(carrier_session=P):
     """A station with *carrier_session*."""
-    return Config("mini", carrier_session, "claude", "/c", 1, 0.05, 60.0, 0.25, (), ())
+    return a_config(carrier_session=carrier_session)
 
 
 def target(carrier_session):

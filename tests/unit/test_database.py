@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -12,10 +13,11 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from dispatch import kept, tables
+from dispatch import kept, senders, tables
 from dispatch.database import APPLICATION_ID, PATIENCE_S, SCHEMA_VERSION, Database, told, turn
 from dispatch.errors import DatabaseDamaged, DatabaseFull, DatabaseUnusable
 from dispatch.judge import class_of_error
@@ -23,7 +25,17 @@ from registry.clock import Clock
 from registry.errors import StateUnsafe
 from tests.fakes.envelopes import P
 from tests.fakes.evidence import StoppedClock
-from tests.fakes.spools import SCHEMA_1, an_event, put
+from tests.fakes.spools import (
+    SCHEMA_1,
+    SCHEMA_2,
+    a_line,
+    a_reader,
+    an_event,
+    events_in,
+    lines_in,
+    put,
+    readers_in,
+)
 
 # Holds the lock in the middle of a write until it is killed, or its stdin ends.
 WRITER = """
@@ -197,7 +209,7 @@ def test_who_comes_second_makes_no_second_schema(path):
         found = link.execute("SELECT count(*) FROM sqlite_schema WHERE type = 'table'").fetchone()
     database.close()
 
-    assert found == (5,)  # ours, and SQLite's own for AUTOINCREMENT
+    assert found == (6,)  # ours, and SQLite's own for AUTOINCREMENT
 
 
 @pytest.fixture
@@ -489,7 +501,7 @@ link = sqlite3.connect(sys.argv[1], isolation_level=None)
 link.execute("PRAGMA journal_mode=PERSIST")
 link.execute("PRAGMA cache_size=2")
 link.execute("BEGIN IMMEDIATE")
-tables.migrate(link)
+tables.migrate(link, 1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -528,9 +540,9 @@ def test_many_openers_of_an_older_file_migrate_it_once(path):
 class LateToMigrate(Database):
     """An opener that saw the older version, and waited while somebody else was faster."""
 
-    def _migrate(self):
+    def _migrate(self, version):
         Database(self.path).close()
-        super()._migrate()
+        super()._migrate(version)
 
 
 def test_who_comes_second_migrates_nothing(path):
@@ -556,15 +568,77 @@ def test_an_older_file_on_a_network_is_left_as_it_is(path, tmp_path):
     assert before == schema_of(path)
 
 
-def test_a_file_whose_version_was_flipped_is_not_migrated(path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_whose_version_was_flipped_is_not_migrated(path, version):
     """Its lines have seals already; a second migration would forget half of each."""
     Database(path).close()
     link = sqlite3.connect(path)
-    link.execute("PRAGMA user_version=1")
+    link.execute(f"PRAGMA user_version={version}")
     link.close()
 
-    with pytest.raises(DatabaseDamaged, match="older than it is"):
+    with pytest.raises(DatabaseDamaged, match=f"of version {version}, with tables of version 3"):
         Database(path)
+
+
+def test_a_first_version_that_claims_to_be_the_second_is_not_migrated(path):
+    """Its lines would never get their seals."""
+    link = old_file(path, {})
+    link.execute("PRAGMA user_version=2")
+    link.close()
+
+    with pytest.raises(DatabaseDamaged, match="of version 2, with tables of version 1"):
+        Database(path)
+
+
+def second_file(path, count):
+    """A file of version 2 with *count* lines, an entry for each."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as link:
+        link.executescript(SCHEMA_2)
+        for number in range(1, count + 1):
+            row = a_line(number)
+            put(link, "line", row)
+            put(link, "event", an_event(row["key"], "queued", "queued"))
+        link.execute("UPDATE pulse SET watched = 3600.25")
+
+
+def test_a_file_of_version_2_gets_its_readers_and_keeps_the_rest(path, tmp_path):
+    """P17: no line and no entry changes, nobody is registered yet."""
+    second_file(path, 5)
+    before = lines_in(path), events_in(path)
+
+    database = Database(path)
+    with database.reading() as link:
+        pulse = link.execute("SELECT watched FROM pulse").fetchall()
+    database.close()
+    Database(str(tmp_path / "fresh.db")).close()
+
+    assert (*before, {}) == (lines_in(path), events_in(path), readers_in(path))
+    assert [(3600.25,)] == pulse
+    assert schema_of(str(tmp_path / "fresh.db")) == schema_of(path)
+
+
+def test_a_change_of_a_reader_keeps_the_width_of_its_row(path):
+    """On a full disk a cursor can be moved, and a session unregistered."""
+    Database(path).close()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as link:
+        put(link, "reader", a_reader(1) | {"cursor": senders.NO_CURSOR})
+        places = [Path(path).read_bytes().index(b"reader 1")]
+        for cursor in (senders.LOST_CURSOR, senders.CURSOR_0, senders.CURSOR_0 * 2 - 1):
+            link.execute("UPDATE reader SET cursor = ?, deleted_at = 1796048000.25", (cursor,))
+            places.append(Path(path).read_bytes().index(b"reader 1"))
+
+    # A row that grows or shrinks is laid anew within its page.
+    assert places[:1] * 4 == places
+
+
+def test_many_openers_of_a_file_of_version_2_migrate_it_once(path):
+    """Who comes second finds it done."""
+    second_file(path, 1)
+    code = f"from dispatch.database import Database; Database({path!r}).close()"
+    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(4)]
+
+    assert [0] * 4 == [each.wait(20) for each in started]
+    assert {} == readers_in(path)
 
 
 @pytest.mark.parametrize("ours", [0, APPLICATION_ID])

@@ -16,6 +16,7 @@ from tests.fakes.envelopes import P, T
 from tests.fakes.evidence import OTHER, a_config, a_listing, a_row
 from tests.fakes.household import key_of
 from tests.fakes.rows import a_line
+from tests.fakes.scenes import a_scene
 
 NOW = 1_796_048_000.25
 YEAR_S = 365 * 86_400.0
@@ -65,7 +66,7 @@ def settle(database, number, becomes):
 def plan(database, *rows, config=CONFIG, now=NOW):
     """What may go by *rows*; T runs, if none are given."""
     with database.reading() as link:
-        return due.plan(link, config, a_listing(*(rows or (RUNS,))), now)
+        return due.plan(link, a_scene(config, a_listing(*(rows or (RUNS,)))), now)
 
 
 def numbers(lines):
@@ -383,7 +384,7 @@ def test_a_line_has_one_turn_in_a_pass(database, number):
         put(database, each)
 
     with database.reading() as link:
-        found = due.plan(link, CONFIG, a_listing(RUNS), NOW, {key_of(number)})
+        found = due.plan(link, a_scene(CONFIG, a_listing(RUNS)), NOW, {key_of(number)})
 
     assert list(range(1, number)) == numbers(found.ready)
     assert [(number, NOW)] == [(int(halt.line.key[-12:]), halt.due_at) for halt in found.halts]
@@ -498,7 +499,7 @@ def steps(database, config):
     taken = []
     with database.reading() as link:
         link.set_progress_handler(lambda: taken.append(1) and None, 10)
-        due.plan(link, config, a_listing(RUNS), NOW)
+        due.plan(link, a_scene(config, a_listing(RUNS)), NOW)
         link.set_progress_handler(None, 10)
     return len(taken)
 
@@ -512,7 +513,9 @@ def test_ten_thousand_lines_to_a_dead_target_cost_one_to_a_live_one_nothing(data
     heap(database, 1100, 11_000)
     many = steps(database, config)
 
-    read, found = rows_read(database, lambda link: due.plan(link, config, a_listing(RUNS), NOW))
+    read, found = rows_read(
+        database, lambda link: due.plan(link, a_scene(config, a_listing(RUNS)), NOW)
+    )
 
     assert [1] == numbers(found.ready)
     assert ["target-not-running"] == [halt.result.verdict.name for halt in found.halts]

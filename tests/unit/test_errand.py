@@ -17,7 +17,7 @@ DIGEST = hashlib.sha256(LINE).digest()
 
 def errand(order, **changes):
     """A kiss whose line was read."""
-    telling = Telling(asked(line=LineFacts(len(LINE), DIGEST.hex()), **changes))
+    telling = Telling(asked(line=LineFacts(len(LINE), DIGEST.hex()), **changes), order.address)
     telling.line = LINE
     return Errand(order, None, telling, owner="token")
 

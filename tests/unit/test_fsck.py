@@ -17,6 +17,8 @@ import pytest
 from dispatch import fsck, kept, salvage, wreck
 from dispatch.database import SCHEMA_VERSION, Database, turn
 from dispatch.errors import DatabaseUnusable
+from dispatch.reader import tip
+from dispatch.senders import CURSOR_0, LOST_CURSOR, NEVER, NO_CURSOR
 from registry.clock import Clock
 from registry.errors import StateUnsafe
 from registry.locks import take_lease
@@ -25,13 +27,16 @@ from tests.fakes.evidence import StoppedClock
 from tests.fakes.spools import (
     LIVES,
     SCHEMA_1,
+    SCHEMA_2,
     a_house,
     a_line,
+    a_reader,
     an_event,
     events_in,
     fill,
     lines_in,
     put,
+    readers_in,
 )
 
 LINES = 16
@@ -647,3 +652,147 @@ def test_a_full_journal_tells_of_every_line_it_knows(house, path):
         put(link, "event", an_event(key_of(99), "refused", "target-unknown"))
 
     assert fsck.HEALTHY == fsck.check(house).state
+
+
+def with_readers(path, *rows):
+    """The readers of the file at *path*, after *rows* were added."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as link:
+        for row in rows:
+            put(link, "reader", row)
+    return readers_in(path)
+
+
+def test_readers_go_on_where_they_stood(house, path):
+    """A repair keeps entries under their ids, so cursors stay true; the deleted stay deleted."""
+    fresh = a_reader(3, cursor=NO_CURSOR, name="")
+    before = with_readers(path, a_reader(1), a_reader(2, deleted_at=7.25), fresh)
+    assert fsck.HEALTHY == fsck.check(house).state
+    change(path, "DELETE FROM pulse")
+
+    found = fsck.check(house)
+
+    assert saved_of(house, readers=3) == found.saved
+    assert before == readers_in(path)
+    assert fsck.HEALTHY == fsck.check(house).state
+
+
+def test_the_id_of_a_lost_entry_is_given_to_no_other(house, path):
+    """A reader that has seen the lost one would never see the other."""
+    newest = max(events_in(path))
+    with_readers(path, a_reader(1, cursor=CURSOR_0 + newest))
+    change(path, "UPDATE event SET body = 'half a' WHERE id = ?", (newest,))
+
+    found = fsck.check(house)
+
+    assert saved_of(house, lost_events=1, readers=1) == found.saved
+    assert newest not in events_in(path)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as link:
+        assert newest == tip(link)
+        put(link, "event", an_event(key_of(1), "queued", "queued"))
+    assert newest + 1 == max(events_in(path))
+
+
+@pytest.mark.parametrize(
+    ("changes", "becomes"),
+    [
+        ({"cursor": CURSOR_0 + 999}, {"cursor": LOST_CURSOR}),
+        ({"cursor": 7}, {"cursor": LOST_CURSOR}),
+        ({"cursor": -1}, {"cursor": LOST_CURSOR}),
+        ({"name": "a\x1bb"}, {"name": ""}),
+        ({"registered_at": 9e999}, {"registered_at": NEVER}),
+        ({"deleted_at": -9e999}, {"deleted_at": NEVER}),
+    ],
+)
+def test_what_is_odd_about_a_reader_is_forgotten_and_the_reader_is_not(
+    house, path, changes, becomes
+):
+    """Where it stood is then refused and asked for; it never begins anew in silence."""
+    before = with_readers(path, a_reader(1) | changes, a_reader(2))
+
+    found = fsck.check(house)
+
+    assert ("reader 1 is not as zdo writes one",) == found.complaints
+    assert saved_of(house, readers=2) == found.saved
+    assert before | {1: before[1] | becomes} == readers_in(path)
+    assert fsck.HEALTHY == fsck.check(house).state
+
+
+@pytest.mark.parametrize(
+    "session", ["", "anonymous", "a\x1bb", "C0000000-0000-4000-8000-00000000000A"]
+)
+def test_a_reader_that_nobody_can_be_is_lost(house, path, session):
+    """No command would ever find its row."""
+    with_readers(path, a_reader(1, session=session), a_reader(2))
+
+    assert saved_of(house, readers=1) == fsck.check(house).saved
+    assert {2: a_reader(2)} == readers_in(path)
+
+
+def test_a_counter_that_is_no_count_is_not_believed(house, path):
+    """Then the newest entry that is left is the tip, and who stood beyond it is asked."""
+    newest = max(events_in(path))
+    with_readers(path, a_reader(1, cursor=CURSOR_0 + newest), a_reader(2))
+    change(path, "UPDATE event SET body = 'half a' WHERE id = ?", (newest,))
+    change(path, "UPDATE sqlite_sequence SET seq = 1 << 60 WHERE name = 'event'")
+
+    fsck.check(house)
+
+    assert [LOST_CURSOR, CURSOR_0 + 2] == [each["cursor"] for each in readers_in(path).values()]
+    with contextlib.closing(sqlite3.connect(path)) as link:
+        assert newest - 1 == tip(link)
+
+
+def a_second_version(path):
+    """The file at *path* as version 2 had it, with its lines and entries."""
+    lines, events = lines_in(path), events_in(path)
+    os.unlink(path)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as link:
+        link.executescript(SCHEMA_2)
+        for table, rows in (("line", lines), ("event", events)):
+            for row in rows.values():
+                put(link, table, row)
+    return lines, events
+
+
+def test_a_file_of_version_2_is_brought_up_to_date_first(house, path):
+    """Then it is looked at like any other."""
+    before = a_second_version(path)
+
+    assert fsck.HEALTHY == fsck.check(house).state
+    assert (*before, {}) == (lines_in(path), events_in(path), readers_in(path))
+
+
+def test_an_older_file_that_cannot_be_opened_now_is_left(house, path):
+    """A lock, a full disk: there is nothing to mend."""
+    a_second_version(path)
+    refused = DatabaseUnusable(path, "database is locked")
+    before = Path(path).read_bytes()
+
+    with pytest.raises(DatabaseUnusable, match="is locked"):
+        fsck._look_at(house.places, refused)
+
+    assert before == Path(path).read_bytes()
+
+
+@pytest.mark.parametrize("size", [100, 4096])
+def test_a_damaged_file_of_version_2_loses_nothing_to_the_readers_it_never_had(house, path, size):
+    """Where a new file has its readers, this one has pages of other tables: nobody is made up."""
+    before = a_second_version(path)
+    overwrite(path, 0, b"\xff" * size)
+
+    found = fsck.check(house)
+
+    assert (*before, {}) == (lines_in(path), events_in(path), readers_in(path))
+    assert (0, 0, 0) == (found.saved.readers, found.saved.lost_lines, found.saved.lost_events)
+    assert fsck.HEALTHY == fsck.check(house).state
+
+
+@pytest.mark.parametrize("size", [100, 4096])
+def test_a_file_that_lost_its_first_page_keeps_its_readers(house, path, size):
+    """They lie where every new file has them."""
+    before = with_readers(path, a_reader(1), a_reader(2, deleted_at=7.25))
+    saved = saved_of(house, readers=2)
+    overwrite(path, 0, b"\xff" * size)
+
+    assert saved == fsck.check(house).saved
+    assert before == readers_in(path)

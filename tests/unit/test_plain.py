@@ -24,6 +24,8 @@ from dispatch.cli.plain import parse_kiss
         ("kiss t x --wait 1.5", KissArgs("t", "x", wait=1.5)),
         ("kiss t x --lock-timeout=0", KissArgs("t", "x", lock_timeout=0.0)),
         ("kiss t x --key a --key b", KissArgs("t", "x", key="b")),
+        ("kiss --reply d x --sign", KissArgs("x", reply="d", sign=True)),
+        ("kiss", KissArgs()),
     ],
 )
 def test_a_plain_kiss_is_read(words, expected):
@@ -36,7 +38,6 @@ def test_a_plain_kiss_is_read(words, expected):
     [
         "",
         "show x",
-        "kiss",
         "kiss t x y",
         "kiss --help",
         "kiss t x -h",

@@ -55,7 +55,7 @@ def _handlers():
 
 def one_pass(*, as_object=False, seconds=50.0):
     """The status of one pass."""
-    return relaying.relay(follow=False, seconds=seconds, as_object=as_object)
+    return relaying.relay(None, follow=False, seconds=seconds, as_object=as_object)
 
 
 def ends_at(number, act=lambda: None):
@@ -276,7 +276,7 @@ def test_a_follower_that_cannot_go_on_says_why(queue, capsys):
 def test_a_follower_is_alone_too(queue, capsys):
     """With another at work it says so and ends."""
     with alone(queue.house()):
-        assert relaying.relay(follow=True, seconds=50.0, as_object=False) == 0
+        assert relaying.relay(None, follow=True, seconds=50.0, as_object=False) == 0
     assert capsys.readouterr().out == "relay: another relay is at work here\n"
 
 
@@ -288,7 +288,7 @@ def test_a_follower_that_is_ended_finishes_the_run_and_starts_no_other(queue, ca
     queue.put("a")
     queue.put("b", to="other")
 
-    assert relaying.relay(follow=True, seconds=50.0, as_object=False) == 0
+    assert relaying.relay(None, follow=True, seconds=50.0, as_object=False) == 0
 
     assert capsys.readouterr() == ("relay: 1 delivered, 1 waiting in 1 carrier run\n", "")
     assert [["a"], []] == [door.lines() for door in doors]

@@ -11,10 +11,9 @@ from dispatch.fsck import Findings
 from dispatch.result import CarrierFacts, Plan, TargetFacts
 from dispatch.salvage import Saved
 from dispatch.verdict import TABLE
-from registry.row import Listing, Skipped
 from registry.targets import Target
 from tests.fakes.envelopes import DELIVERY, P, T
-from tests.fakes.evidence import OTHER, a_config, a_row, an_evidence
+from tests.fakes.evidence import OTHER, a_config, an_evidence
 from tests.fakes.household import asked, conclude
 
 
@@ -78,22 +77,6 @@ def test_without_a_plan_only_the_sessions_are_shown():
     result = asked(carrier=CarrierFacts())
 
     assert render.resolve_lines(result) == render.plan_lines(result)
-
-
-def test_the_sessions_stand_in_columns_and_the_skipped_below():
-    """A name that acts is written out; what is unknown is a hyphen."""
-    rows = (
-        a_row(name="\x1b[31m"),
-        a_row(pid=2, session_id=OTHER, name=None, status=None, cwd=None),
-    )
-    listing = Listing(rows, (Skipped("7.json", "torn", 7),))
-
-    assert render.session_lines(listing, {4201: True}) == [
-        "NAME      SESSION   PID   STATUS  REACHABLE  FOLDER",
-        f"\\x1b[31m  {T[:8]}  4201  idle    yes        /home/u/fable",
-        f"-         {OTHER[:8]}  2     -       no         -",
-        "skipped 7.json: torn, not one whole JSON object",
-    ]
 
 
 def a_line(**changes):

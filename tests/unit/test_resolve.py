@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from registry.errors import AddressAmbiguous, AddressUnknown, TicketUnbound
+from registry.ledger import Ledger
+from registry.ledger_file import Reading
 from registry.record import replace
 from registry.resolve import DoorTarget, find_again, resolve
 from registry.rows import Listing, Row
 from registry.targets import DEFAULTS, Config, Target
+from tests.fakes.scenes import LEDGER, a_roster, a_scene, an_owner
+
+if TYPE_CHECKING:
+    from registry.discover import Owner
+    from registry.roster import Roster
 
 FABLE = "388e03f6-0000-4000-8000-000000000001"
 OTHER = "388e03f6-0000-4000-8000-000000000002"
@@ -42,6 +51,9 @@ TARGETS = (
 )
 
 
+UNREAD = Reading(Ledger(), LEDGER, "is not a plain file")
+
+
 def config(*targets: Target) -> Config:
     """A configuration with *targets*."""
     values = dict(DEFAULTS, targets=targets, pass_env=())
@@ -50,7 +62,7 @@ def config(*targets: Target) -> Config:
 
 def found(address: str, *rows: Row, targets: tuple[Target, ...] = TARGETS) -> DoorTarget:
     """What *address* names among *rows*."""
-    return resolve(address, config(*targets), Listing(rows, ()))
+    return resolve(address, a_scene(config(*targets), Listing(rows, ())))
 
 
 @pytest.mark.parametrize("address", [FABLE, FABLE.upper(), f"{{{FABLE}}}", FABLE.replace("-", "")])
@@ -160,14 +172,94 @@ def test_a_candidate_without_a_name_shows_its_id() -> None:
     assert caught.value.candidates == ("(388e03f6, pid 7)", "\ufffd]0;x\ufffd (388e03f6, pid 9)")
 
 
-@pytest.mark.parametrize("address", ["TK-11665", "tk-11665", "job"])
-def test_a_ticket_is_not_bound_yet(address: str) -> None:
-    """The form is taken, so that no session can call itself by a ticket."""
-    with pytest.raises(TicketUnbound) as caught:
-        found(address, replace(ROW, name="TK-11665"))
+TICKET, PANE = "TK-11665", "w0t0p0"
 
-    assert caught.value.ticket == "TK-11665"
-    assert "TK REQUIRED" in str(caught.value)
+
+def seen(address: str, roster: Roster, *rows: Row) -> DoorTarget:
+    """What *address* names among *rows*, by *roster*."""
+    return resolve(address, a_scene(config(*TARGETS), Listing(rows, ()), roster))
+
+
+def busy(row: Row, source: str = "session_ledger", ticket: str = TICKET) -> Owner:
+    """*row* at work on *ticket*, in PANE."""
+    return an_owner(row.pid, row.session_id, ticket=ticket, source=source, tsid=PANE)
+
+
+@pytest.mark.parametrize("source", ["correlation", "main_process_argument", "session_ledger"])
+@pytest.mark.parametrize("address", [TICKET, "tk-11665"])
+def test_a_ticket_is_the_session_that_works_on_it(address: str, source: str) -> None:
+    """By the source that bound it as the route; a session that only is called so is not meant."""
+    named = replace(SECOND, name=TICKET)
+    roster = a_roster(busy(ROW, source), an_owner(8, OTHER, tsid="elsewhere"), known=(TICKET,))
+
+    assert DoorTarget(FABLE, FABLE, ROW, source, None) == seen(address, roster, ROW, named)
+    assert DoorTarget("job", FABLE, ROW, "target", TARGETS[4]) == seen("job", roster, ROW, named)
+
+
+@pytest.mark.parametrize("address", [f"tsid:{PANE}", "pane"])
+def test_a_pane_is_the_session_that_runs_in_it(address: str) -> None:
+    """Whatever it works on, and whatever another session is called."""
+    named = replace(SECOND, name=f"tsid:{PANE}")
+    roster = a_roster(an_owner(7, FABLE, tsid=PANE), an_owner(8, OTHER))
+
+    found_row = seen(address, roster, ROW, named)
+
+    assert (ROW, FABLE) == (found_row.row, found_row.session_id)
+    assert ("target" if address == "pane" else "tsid") == found_row.route
+
+
+@pytest.mark.parametrize("address", [TICKET, f"tsid:{PANE}", "job", "pane"])
+def test_two_at_work_on_one_are_a_refusal(address: str) -> None:
+    """Both are shown; also when they are one session twice."""
+    twin = replace(ROW, file="9.json", pid=9)
+
+    with pytest.raises(AddressAmbiguous) as caught:
+        seen(address, a_roster(busy(ROW), busy(twin)), ROW, twin)
+
+    assert ("fable-1a (388e03f6, pid 7)", "fable-1a (388e03f6, pid 9)") == caught.value.candidates
+
+
+@pytest.mark.parametrize(
+    ("roster", "why"),
+    [
+        (a_roster(an_owner(7, FABLE)), f"{LEDGER} has no events"),
+        (a_roster(an_owner(7, FABLE), known=("TK-1",)), f"{LEDGER} has no create for it"),
+        (a_roster(an_owner(7, FABLE), known=(TICKET,)), ""),
+        (
+            a_roster(an_owner(7, FABLE), known=(TICKET,), blind=("pid 7: gone",)),
+            "not seen: pid 7: gone",
+        ),
+        (
+            a_roster(an_owner(7, FABLE), known=(TICKET,), blind=("a", "b", "c")),
+            "not seen: a, and 2 more: zdo sessions --all",
+        ),
+        (
+            replace(a_roster(an_owner(7, FABLE), blind=("torn",)), reading=UNREAD),
+            "not seen: torn",
+        ),
+    ],
+)
+@pytest.mark.parametrize("address", [TICKET, "job"])
+def test_a_ticket_of_nobody_says_what_is_missing(address: str, roster: Roster, why: str) -> None:
+    """TK REQUIRED, and as much of the reason as is known."""
+    with pytest.raises(TicketUnbound) as caught:
+        seen(address, roster, replace(ROW, name=TICKET))
+
+    assert (TICKET, why) == (caught.value.ticket, caught.value.why)
+    because = f" ({why})" if why else ""
+    assert f"TK REQUIRED: no running session is bound to {TICKET}{because}" == str(caught.value)
+
+
+def test_an_empty_pane_is_unknown_and_a_configured_one_does_not_run() -> None:
+    """No session can call itself by a pane."""
+    roster = a_roster(an_owner(7, FABLE), blind=("ps is missing",))
+    row = replace(ROW, name=f"tsid:{PANE}")
+
+    with pytest.raises(AddressUnknown) as caught:
+        seen(f"tsid:{PANE}", roster, row)
+
+    assert "(not seen: ps is missing)" in str(caught.value)
+    assert DoorTarget("pane", None, None, "target", TARGETS[5]) == seen("pane", roster, row)
 
 
 @pytest.mark.parametrize(
@@ -176,15 +268,6 @@ def test_a_ticket_is_not_bound_yet(address: str) -> None:
 def test_what_only_looks_like_a_ticket_is_a_name(address: str) -> None:
     """A ticket is matched whole."""
     assert found(address, replace(ROW, name=address)).route == "name"
-
-
-@pytest.mark.parametrize("address", ["tsid:w0t0p0", "pane"])
-def test_a_pane_is_not_known_yet(address: str) -> None:
-    """No session can call itself by a pane."""
-    with pytest.raises(AddressUnknown) as caught:
-        found(address, replace(ROW, name="tsid:w0t0p0"))
-
-    assert (address, ()) == (caught.value.address, caught.value.near)
 
 
 def test_a_session_is_found_again_with_all_its_rows() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sqlite3
 
 import pytest
@@ -31,22 +30,22 @@ def said(capsys):
 
 def test_the_list_is_a_table_or_an_object(queue, capsys):
     """Nothing queued is an empty table."""
-    assert spooling.listing(target=None, dead=False, as_object=False) == 0
+    assert spooling.listing(None, target=None, dead=False, as_object=False) == 0
     assert capsys.readouterr().out == "DELIVERY  TARGET  STATE  TRIES  BYTES  WHY\n"
     a, b = queue.put("a", "b")
 
-    assert spooling.listing(target=None, dead=False, as_object=False) == 0
+    assert spooling.listing(None, target=None, dead=False, as_object=False) == 0
     head, first, second = capsys.readouterr().out.splitlines()
     assert ["DELIVERY", "TARGET", "STATE", "TRIES", "BYTES", "WHY"] == head.split()
     assert [a, "fable", "queued", "0", "1", "queued"] == first.split()
     assert [b, "fable", "queued", "0", "1", "behind", a[:8]] == second.split()
 
-    assert spooling.listing(target="fable", dead=False, as_object=True) == 0
+    assert spooling.listing(None, target="fable", dead=False, as_object=True) == 0
     shown = said(capsys)
     assert (1, "spool", [a, b]) == (
         shown["v"], shown["command"], [line["delivery_id"] for line in shown["lines"]],
     )  # fmt: skip
-    assert spooling.listing(target=None, dead=True, as_object=True) == 0
+    assert spooling.listing(None, target=None, dead=True, as_object=True) == 0
     assert [] == said(capsys)["lines"]
 
 
@@ -54,18 +53,18 @@ def test_giving_up_and_queueing_again_are_said(queue, capsys):
     """In a sentence, or with the line as the list would show it."""
     (delivery,) = queue.put("a")
 
-    assert spooling.drop(delivery, as_object=False) == 0
+    assert spooling.drop(delivery, None, as_object=False) == 0
     assert capsys.readouterr() == (f"given up: {delivery} to fable\n", "")
-    assert spooling.requeue(delivery, looked=False, as_object=False) == 0
+    assert spooling.requeue(delivery, None, looked=False, as_object=False) == 0
     assert capsys.readouterr() == (f"queued again: {delivery} to fable\n", "")
 
-    assert spooling.drop(delivery, as_object=True) == 0
+    assert spooling.drop(delivery, None, as_object=True) == 0
     shown = said(capsys)
-    assert {"v": 1, "command": "spool", "class": None, "exit": 0} == {
+    assert {"v": 1, "command": "spool", "class": None, "exit": 0, "sender": "anonymous"} == {
         name: value for name, value in shown.items() if name != "line"
     }
     assert ("dead", "given up by hand") == (shown["line"]["state"], shown["line"]["reason"])
-    assert spooling.requeue(delivery, looked=False, as_object=True) == 0
+    assert spooling.requeue(delivery, None, looked=False, as_object=True) == 0
     assert queue.listed() == [said(capsys)["line"]]
 
 
@@ -88,9 +87,9 @@ def test_a_line_that_cannot_be_queued_again_has_a_class(queue, capsys, state, st
     else:
         queue.change("UPDATE line SET state = ?", state)
 
-    assert status == spooling.requeue(delivery, looked=looked, as_object=False)
+    assert status == spooling.requeue(delivery, None, looked=looked, as_object=False)
     assert capsys.readouterr().err.startswith(f"zdo: {name}: ")
-    assert status == spooling.requeue(delivery, looked=looked, as_object=True)
+    assert status == spooling.requeue(delivery, None, looked=looked, as_object=True)
     shown = said(capsys)
     assert ("spool", name) == (shown["command"], shown["class"])
 
@@ -111,7 +110,7 @@ def test_a_line_that_cannot_be_given_up_has_a_class(queue, capsys, state, status
     else:
         queue.change("UPDATE line SET state = ?", state)
 
-    assert status == spooling.drop(delivery, as_object=True)
+    assert status == spooling.drop(delivery, None, as_object=True)
     assert name == said(capsys)["class"]
 
 
@@ -119,10 +118,10 @@ def test_nothing_open_is_nothing_said(queue, capsys):
     """Lines that wait are not open: nobody tried them yet."""
     queue.put("a")
 
-    assert spooling.verify_open(as_object=False) == 0
+    assert spooling.verify_open(None, as_object=False) == 0
     assert ("", "") == capsys.readouterr()
-    assert spooling.verify_open(as_object=True) == 0
-    assert {"v": 1, "command": "verify", "results": []} == said(capsys)
+    assert spooling.verify_open(None, as_object=True) == 0
+    assert {"v": 1, "command": "verify", "sender": "anonymous", "results": []} == said(capsys)
 
 
 def test_every_open_delivery_is_asked_for(queue, capsys):
@@ -132,14 +131,14 @@ def test_every_open_delivery_is_asked_for(queue, capsys):
     door.change(accept="drop", eof_after=None)
     doubt = queue.kiss("b")
 
-    assert spooling.verify_open(as_object=False) == 3
+    assert spooling.verify_open(None, as_object=False) == 3
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{started.delivery_id} fable delivered-start, proof enqueued: ")
     assert first.endswith("the target has it waiting; no model turn since")
     assert second == f"{doubt.delivery_id} fable unknown, proof none: {doubt.reason}"
 
     queue.change("UPDATE line SET state = 20 WHERE key = ?", doubt.delivery_id)
-    assert spooling.verify_open(as_object=True) == 0
+    assert spooling.verify_open(None, as_object=True) == 0
     (shown,) = said(capsys)["results"]
     assert ("verify", "delivered-start", started.delivery_id) == (
         shown["command"], shown["class"], shown["delivery_id"],
@@ -154,7 +153,7 @@ def test_a_story_that_is_lost_hides_no_other(queue, capsys):
     other = queue.kiss("b")
     queue.change("DELETE FROM event WHERE delivery = ?", lost.delivery_id)
 
-    assert spooling.verify_open(as_object=False) == 3
+    assert spooling.verify_open(None, as_object=False) == 3
     first, second = capsys.readouterr().out.splitlines()
 
     assert first == (
@@ -165,15 +164,15 @@ def test_a_story_that_is_lost_hides_no_other(queue, capsys):
 
 def test_a_whole_spool_is_said(queue, capsys):
     """And one that is not there yet."""
-    assert spooling.fsck(as_object=False) == 0
+    assert spooling.fsck(None, as_object=False) == 0
     assert capsys.readouterr() == (f"fsck: there is no {queue.rig.state}/zdo.db yet\n", "")
     queue.put("a", "b")
 
-    assert spooling.fsck(as_object=False) == 0
+    assert spooling.fsck(None, as_object=False) == 0
     assert capsys.readouterr() == (
         f"fsck: {queue.rig.state}/zdo.db is whole; lines: 2, entries: 2\n", "",
     )  # fmt: skip
-    assert spooling.fsck(as_object=True) == 0
+    assert spooling.fsck(None, as_object=True) == 0
     shown = said(capsys)
     assert (1, "fsck", None, 0, "healthy", None) == tuple(
         shown[name] for name in ("v", "command", "class", "exit", "state", "saved")
@@ -185,7 +184,7 @@ def test_a_damaged_spool_is_replaced_and_said(queue, capsys):
     a, b = queue.put("a", "b")
     queue.change("UPDATE line SET body = x'78' WHERE key = ?", a)
 
-    assert spooling.fsck(as_object=True) == 73
+    assert spooling.fsck(None, as_object=True) == 73
     told = capsys.readouterr()
     shown = json.loads(told.out)
 
@@ -201,11 +200,11 @@ def test_a_damaged_spool_is_replaced_and_said(queue, capsys):
     with sqlite3.connect(moved) as link:
         assert (2,) == link.execute("SELECT count(*) FROM line").fetchone()
     link.close()
-    assert (spooling.fsck(as_object=False), ["dead", "queued"]) == (0, queue.states(a, b))
+    assert (spooling.fsck(None, as_object=False), ["dead", "queued"]) == (0, queue.states(a, b))
     capsys.readouterr()
 
     queue.change("UPDATE line SET body = x'79' WHERE key = ?", b)
-    assert spooling.fsck(as_object=False) == 73
+    assert spooling.fsck(None, as_object=False) == 73
     assert f"damaged line: {b}" in capsys.readouterr().out.splitlines()
 
 
@@ -215,8 +214,8 @@ def test_a_state_folder_that_cannot_be_used_is_73_everywhere(queue, capsys, as_o
     with open(queue.rig.state, "wb"):
         pass
     commands = {
-        "spool": lambda: spooling.listing(target=None, dead=False, as_object=as_object),
-        "verify": lambda: spooling.verify_open(as_object=as_object),
+        "spool": lambda: spooling.listing(None, target=None, dead=False, as_object=as_object),
+        "verify": lambda: spooling.verify_open(None, as_object=as_object),
     }
     for name, command in commands.items():
         assert command() == 73
@@ -231,27 +230,7 @@ def test_a_file_that_is_not_ours_to_check_is_refused(queue, capsys):
     queue.change("CREATE TABLE later(x)")
     queue.change("PRAGMA user_version=99")
 
-    assert spooling.fsck(as_object=True) == 73
+    assert spooling.fsck(None, as_object=True) == 73
     shown = said(capsys)
     assert ("fsck", "spool-unwritable") == (shown["command"], shown["class"])
     assert "newer zdo" in shown["reason"]
-
-
-def test_the_line_for_a_crontab_is_one_line(queue, capsys):
-    """With what leads to this queue and to this claude."""
-    assert spooling.unit_cron() == 0
-    line = capsys.readouterr().out
-    words = shlex.split(line)
-
-    assert 1 == line.count("\n")
-    assert f"ZDO_STATE_DIR={queue.rig.state}" in words
-    assert f"ZDO_CLAUDE_BIN={queue.rig.claude}" in words
-    assert ["relay", ">/dev/null"] == words[-2:]
-
-
-def test_a_crontab_needs_a_configuration_that_can_be_read(queue, capsys):
-    """Else the line would fail every minute."""
-    queue.rig.configure("[nonsense]\n")
-
-    assert spooling.unit_cron() == 78
-    assert capsys.readouterr().err.startswith("zdo: config-invalid: ")

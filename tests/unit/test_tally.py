@@ -12,8 +12,8 @@ from tests.fakes.envelopes import DELIVERY
 from tests.fakes.household import asked
 
 FIELDS = (
-    "v", "command", "class", "exit", "reason", "runs", "delivered", "deferred", "open", "dead",
-    "regraded", "recovered", "left", "doubtful", "lines",
+    "v", "command", "class", "exit", "sender", "reason", "runs", "delivered", "deferred", "open",
+    "dead", "regraded", "recovered", "left", "doubtful", "lines",
 )  # fmt: skip
 
 

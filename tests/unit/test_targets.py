@@ -32,6 +32,10 @@ timeout_s = 3600
 settle_s = 0
 pass_env = ["RIG", "_X1"]
 
+[tickets]
+root = "~/project"
+correlation = '^job/([0-9]+)$'
+
 [targets.fable]
 session = "urn:uuid:{FABLE.replace("-", "")}"
 carrier_session = ""
@@ -90,6 +94,8 @@ def test_without_a_file_everything_is_default(home: Home) -> None:
         timeout_s=60.0,
         settle_s=0.25,
         pass_env=(),
+        tickets_root="",
+        tickets_correlation="",
         targets=(),
     )
 
@@ -120,6 +126,8 @@ def test_every_key_arrives(home: Home) -> None:
         timeout_s=3600.0,
         settle_s=0.0,
         pass_env=("RIG", "_X1"),
+        tickets_root="/home/u/project",
+        tickets_correlation="^job/([0-9]+)$",
         targets=(
             Target("fable", "session", FABLE, ""),
             Target("my pane", "tsid", "w0t0p0:ABC", "fable"),

@@ -38,7 +38,7 @@ INTERFACE_ROWS = {
     75: {"carrier-busy", "target-status", "door-dropped"},
     76: {"carrier-exit", "carrier-output", "carrier-timeout", "wrapper-not-run"},
     77: {"door-refused", "door-denied"},
-    78: {"config-invalid"},
+    78: {"config-invalid", "unhealthy"},
     130: {"interrupted"},
 }
 

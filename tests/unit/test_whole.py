@@ -7,7 +7,8 @@ import json
 import pytest
 
 from dispatch import kept, whole
-from tests.fakes.spools import LIVES, a_line, an_event, seal
+from dispatch.senders import NO_CURSOR
+from tests.fakes.spools import LIVES, a_line, a_reader, an_event, seal
 
 KEY = "a0000000-0000-4000-8000-000000000001"
 
@@ -218,3 +219,33 @@ def test_a_line_that_would_go_again_or_counts_as_delivered_needs_the_journals_wo
 def test_the_pulse_is_one_row(rows, is_one):
     """Without it no relay knows how long it has watched."""
     assert is_one is whole.is_pulse(rows)
+
+
+def test_a_reader_is_one_by_its_types_and_its_session():
+    """In a page of another table none is seen, and nobody is made up."""
+    row = a_reader(1)
+
+    assert whole.is_reader(row)
+    assert whole.is_reader(row | {"session": "cron", "cursor": -5})
+    for name, value in [
+        ("id", "1"),
+        ("session", b"cron"),
+        ("session", ""),
+        ("session", "anonymous"),
+        ("session", row["session"].upper()),
+        ("name", 1.5),
+        ("registered_at", "kind"),
+        ("deleted_at", None),
+        ("cursor", None),
+    ]:
+        assert not whole.is_reader(row | {name: value})
+
+
+def test_a_reader_beyond_the_journal_is_odd():
+    """As one whose columns hold what zdo never writes there."""
+    row = a_reader(7)
+
+    assert () == whole.odd_of_reader(row, 7)
+    assert ("cursor",) == whole.odd_of_reader(row, 6)
+    assert () == whole.odd_of_reader(row | {"cursor": NO_CURSOR, "deleted_at": 2.5}, 0)
+    assert ("name", "cursor") == whole.odd_of_reader(row | {"name": "\n", "cursor": 7}, 7)

@@ -1,0 +1,48 @@
+"""The relay as cron is told of it: one line for a crontab.  Pure."""
+
+from __future__ import annotations
+
+from dispatch.errors import UnitImpossible
+from dispatch.units import Unit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dispatch.units import Start
+
+_LIST = "crontab -l 2>/dev/null"
+
+
+def cron_line(start: Start) -> str:
+    """A crontab line that runs the relay of *start* every minute.
+
+    stdout goes nowhere and stderr to cron's mail, so that only trouble is heard of.
+    """
+    words = [f"{name}={quoted(value)}" for name, value in start.env.items()]
+    command = " ".join([*words, quoted(start.program), "relay", ">/dev/null"])
+    if "\n" in command:
+        raise UnitImpossible("a crontab line cannot hold the newline in one of the paths")
+    # In a crontab an unescaped % is the end of the command.
+    return "* * * * * " + command.replace("%", "\\%")
+
+
+def crontab(start: Start) -> Unit:
+    """The unit for cron; it has no file of its own, and its label is its whole line."""
+    line = cron_line(start)
+    # Whoever has it already gets no second one; the listing has it as a fixed, whole line.
+    others = f"{_LIST} | grep -vxF {quoted(line)}"
+    return Unit(
+        kind="cron",
+        text=line + "\n",
+        files=(),
+        links=(),
+        listing=("crontab", "-l"),
+        mark=line,
+        begin=f"{{ {others}; printf '%s\\n' {quoted(line)}; }} | crontab -",
+        end=f"{others} | crontab -",
+    )
+
+
+def quoted(word: str) -> str:
+    """*word* as a shell reads it."""
+    plain = word and all(c.isalnum() or c in "/._-+@:,=" for c in word) and word.isascii()
+    return word if plain else "'" + word.replace("'", "'\\''") + "'"

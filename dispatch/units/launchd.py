@@ -1,0 +1,47 @@
+"""The relay as launchd is told of it: a user's agent.  Pure."""
+
+from __future__ import annotations
+
+from dispatch.units import THROTTLE_S, File, Unit, refuse_unwritable
+from dispatch.units.cron import quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dispatch.units import Start
+
+
+_EVERY_S = 60
+
+
+def agent(start: Start, label: str, folder: str, log: str) -> Unit:
+    """The agent named *label* in the user's *folder*; trouble is appended to *log*."""
+    import plistlib  # brings an XML parser along, which no other command needs
+
+    refuse_unwritable(start.program, folder, log, *start.env.values())
+    told = {
+        "Label": label,
+        "ProgramArguments": [start.program, "relay"],
+        "EnvironmentVariables": dict(start.env),
+        "StartInterval": _EVERY_S,
+        "RunAtLoad": True,
+        "ThrottleInterval": THROTTLE_S,
+        # launchd appends and never rotates: a line for each good pass would fill the disk.
+        "StandardOutPath": "/dev/null",
+        "StandardErrorPath": log,
+        # A carrier that is under way is finished, whatever becomes of the pass.
+        "AbandonProcessGroup": True,
+    }
+    content = plistlib.dumps(told, sort_keys=False)
+    path = f"{folder}/{label}.plist"
+    return Unit(
+        kind="launchd",
+        text=content.decode(),
+        files=(File(path, content),),
+        links=(),
+        listing=("launchctl", "list"),
+        mark=label,
+        # An older one that is still loaded would stay as it is.
+        begin=f"launchctl bootout gui/$(id -u)/{label} 2>/dev/null;"
+        f" launchctl bootstrap gui/$(id -u) {quoted(path)}",
+        end=f"launchctl bootout gui/$(id -u)/{label}",
+    )

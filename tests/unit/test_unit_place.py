@@ -1,0 +1,168 @@
+"""A unit in its place: whole files of the user's own, and what a scheduler says that it has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dispatch.errors import UnitImpossible
+from dispatch.units import File, Unit
+from dispatch.units.listing import Heard, listing_of
+from dispatch.units.place import ABSENT, CURRENT, OTHER, install, look, uninstall
+from registry.record import replace
+
+
+@pytest.fixture
+def unit(tmp_path):
+    """Two files and a link in a folder that is not there yet."""
+    folder = f"{tmp_path}/systemd/user"
+    return Unit(
+        kind="systemd",
+        text="",
+        files=(File(f"{folder}/a.service", b"one\n"), File(f"{folder}/a.timer", b"two\n")),
+        links=(f"{folder}/timers.target.wants/a.timer",),
+        listing=(),
+        mark="a.timer",
+        begin="",
+        end="",
+    )
+
+
+def states(unit):
+    """How each file of *unit* stands."""
+    return [state for _, state in look(unit)]
+
+
+def test_what_is_installed_is_there_whole(unit):
+    """For nobody else to write; nothing half done is left beside it."""
+    assert [ABSENT, ABSENT] == states(unit)
+    install(unit)
+
+    folder = Path(unit.files[0].path).parent
+    assert ["a.service", "a.timer"] == sorted(os.listdir(folder))
+    assert [(file.path, CURRENT) for file in unit.files] == list(look(unit))
+    for file in unit.files:
+        assert file.content == Path(file.path).read_bytes()
+        assert os.stat(file.path).st_mode & 0o777 == 0o600
+
+
+def test_an_older_one_is_replaced(unit):
+    """It differs before, and does not after."""
+    install(replace(unit, files=tuple(replace(file, content=b"old\n") for file in unit.files)))
+    assert [OTHER, OTHER] == states(unit)
+
+    install(unit)
+
+    assert [CURRENT, CURRENT] == states(unit)
+
+
+def test_what_is_taken_away_is_gone(unit):
+    """With the link that the scheduler made; what is not there any more is no error."""
+    install(unit)
+    (link,) = unit.links
+    os.mkdir(os.path.dirname(link))
+    os.symlink("../a.timer", link)
+    os.unlink(unit.files[0].path)
+
+    uninstall(unit)
+    uninstall(unit)
+
+    folder = Path(link).parent.parent
+    assert ["timers.target.wants"] == os.listdir(folder)
+    assert [] == os.listdir(folder / "timers.target.wants")
+
+
+def test_a_timer_never_stands_without_its_service(unit):
+    """It is written last and removed first: whatever stops the work, it fails at no minute."""
+    service, timer = (file.path for file in unit.files)
+    os.makedirs(timer)
+    with pytest.raises(UnitImpossible):
+        install(unit)
+    assert os.path.isfile(service)
+
+    os.rmdir(timer)
+    install(unit)
+    os.unlink(service)
+    os.mkdir(service)
+    with pytest.raises(UnitImpossible):
+        uninstall(unit)
+    assert not os.path.lexists(timer)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/null", path)],
+    ids=["dir", "fifo", "mask"],
+)
+def test_what_is_no_file_is_not_replaced(unit, make):
+    """A unit that is masked, a pipe, a folder: somebody put it there."""
+    path = unit.files[0].path
+    os.makedirs(os.path.dirname(path))
+    make(path)
+
+    with pytest.raises(UnitImpossible, match="is not a plain file; move it away"):
+        install(unit)
+
+    assert [OTHER, ABSENT] == states(unit)
+    assert not os.path.isfile(path)
+
+
+def test_a_link_to_a_file_is_not_replaced(unit, tmp_path):
+    """The file may be kept elsewhere, with others like it."""
+    path = unit.files[0].path
+    os.makedirs(os.path.dirname(path))
+    (tmp_path / "kept").write_bytes(b"one\n")
+    os.symlink(tmp_path / "kept", path)
+
+    assert [CURRENT, ABSENT] == states(unit)
+    with pytest.raises(UnitImpossible, match="is not a plain file"):
+        install(unit)
+
+
+def test_a_place_that_cannot_be_written_is_named(unit, tmp_path):
+    """As a clause for a sentence."""
+    (tmp_path / "systemd").touch()
+
+    with pytest.raises(UnitImpossible, match=r"a\.service: Not a directory"):
+        install(unit)
+    assert [ABSENT, ABSENT] == states(unit)
+    uninstall(unit)
+
+
+def program(folder, script):
+    """A program named `list` in *folder*; the environment that finds it."""
+    path = folder / "list"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
+    path.chmod(0o700)
+    return {"PATH": f"{folder}:/usr/bin:/bin", "HOME": "/h"}
+
+
+def test_a_listing_is_what_was_printed(tmp_path):
+    """In the caller's environment, with nothing to read."""
+    env = program(tmp_path, 'cat; printf "%s %s %s\\377" "$HOME" "$1" "$2"')
+
+    assert Heard("/h --user a b\ufffd") == listing_of(("list", "--user", "a b"), env)
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo 'no crontab for u' >&2; echo and more >&2; echo out; exit 1", "no crontab for u"),
+        ("exit 3", "list failed with exit 3"),
+        ("exec sleep 30", "list took more than 0.2 s"),
+    ],
+)
+def test_a_scheduler_that_does_not_answer_is_not_known(tmp_path, script, why):
+    """Why is said; nobody waits for it."""
+    env = program(tmp_path, script)
+
+    assert Heard(None, why) == listing_of(("list",), env, 0.2 if "sleep" in script else 5.0)
+
+
+def test_a_scheduler_that_is_not_there_is_not_known(tmp_path):
+    """As on the other systems."""
+    env = {"PATH": str(tmp_path)}
+
+    assert Heard(None, "list: No such file or directory") == listing_of(("list",), env)
