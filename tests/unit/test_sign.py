@@ -35,11 +35,14 @@ def test_a_session_is_named_and_can_be_answered():
 
 
 @pytest.mark.parametrize(
-    "sender", ["anonymous", "nightly", "", "-", "--json", "my desk", "a;b", "ci" * 40]
+    "sender", ["anonymous", "nightly", "", "-", "--json", "my desk", "a;b", "a\n[zdo] b", "ci" * 40]
 )
 def test_a_sender_that_no_address_names_says_so(sender):
     """Also a configured target that a shell would take apart, or zdo for an option."""
-    assert header_of(sender).endswith(", no answer possible")
+    header = header_of(sender)
+
+    assert FORM.fullmatch(header), header
+    assert header.endswith(", no answer possible")
 
 
 def test_a_configured_target_can_be_answered():

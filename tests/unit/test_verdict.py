@@ -9,10 +9,11 @@ import typer
 
 from dispatch.cli import app
 from dispatch.cli.options import KISS
+from dispatch.health import LOOKS
 from dispatch.kept import STATE_NAMES
 from dispatch.tally import Tally
 from dispatch.verdict import DONE, FAILED, NONE, OPEN, QUEUE, SCALE, TABLE
-from tests.acceptance.saying import SPOOL_FIELDS
+from tests.acceptance.saying import EVENT_FIELDS, SPOOL_FIELDS
 
 USAGE = Path(__file__).parents[2] / "USAGE.md"
 
@@ -117,6 +118,31 @@ def test_usage_shows_the_options_of_the_relay():
     rows = usage_table("When the session is away or busy", head="option")
 
     assert {row[0].strip("`"): row[2] for row in rows} == helps
+
+
+def test_usage_names_every_field_of_an_event():
+    """In the order in which `zdo receipts --json` prints them."""
+    rows = usage_table("What has happened since you last looked", head="field of an event")
+
+    assert [name for row in rows for name in named_in(row[0])] == list(EVENT_FIELDS)
+
+
+def test_usage_shows_the_options_of_a_reader():
+    """Every one that only `zdo receipts` has."""
+    command = typer.main.get_command(app.app).commands["receipts"]
+    rows = usage_table("What has happened since you last looked", head="option of `zdo receipts`")
+    shown = {word for row in rows for word in re.findall(r"--[a-z-]+", row[0])}
+
+    assert shown | {"--session-id", "--json"} | {"--from-start"} == {
+        each.opts[0] for each in command.params
+    }
+
+
+def test_usage_shows_the_items_of_the_doctor():
+    """In the order in which they are looked at."""
+    rows = usage_table("Is everything well?", head="code")
+
+    assert [named_in(row[0])[0] for row in rows] == [look.code for look in LOOKS]
 
 
 def test_usage_gives_the_relays_statuses_their_classes():
