@@ -105,8 +105,8 @@ def fsck_lines(found: Findings) -> list[str]:
         saved = found.saved
         head = (
             f"saved lines: {saved.lines} (in doubt: {saved.doubted}, damaged: {saved.dead}),"
-            f" entries: {saved.events}; lost at least: lines {saved.lost_lines},"
-            f" entries {saved.lost_events}"
+            f" entries: {saved.events}, readers: {saved.readers};"
+            f" lost at least: lines {saved.lost_lines}, entries {saved.lost_events}"
         )
     elif found.state == "absent":
         head = f"there is no {found.path} yet"

@@ -22,7 +22,7 @@ def listing_of(
     argv: tuple[str, ...], env: Mapping[str, str], patience_s: float = _PATIENCE_S
 ) -> Heard:
     """What *argv* prints in *env*; it only lists, and is gone when this returns."""
-    import subprocess  # noqa: TID251 - an edge: systemctl, launchctl and crontab tell what they have
+    import subprocess
 
     try:
         ended = subprocess.run(  # noqa: S603 - a fixed argv

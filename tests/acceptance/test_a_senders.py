@@ -99,10 +99,8 @@ def test_a01_what_is_done_by_hand_is_attributed(own_rig, which, monkeypatch, cap
 
 
 def test_a01_every_help_names_every_source():
-    """A01: nobody has to look elsewhere for how a sender is found; only units speak to nobody."""
+    """A01: nobody has to look elsewhere for how a sender is found."""
     for words, command in commands().items():
-        if words.startswith("unit"):
-            continue
         shown = " ".join(
             option.help or "" for option in command.params if "--session-id" in option.opts
         )

@@ -151,7 +151,7 @@ SAVED = Saved("/s/corrupt/x", lines=3, events=9, doubted=1, dead=2, lost_lines=4
             Findings("/s/zdo.db", "damaged", saved=SAVED, complaints=("page 3\x1b",)),
             [
                 (
-                    "fsck: saved lines: 3 (in doubt: 1, damaged: 2), entries: 9;"
+                    "fsck: saved lines: 3 (in doubt: 1, damaged: 2), entries: 9, readers: 0;"
                     " lost at least: lines 4, entries 5"
                 ),
                 "was damaged: page 3\\x1b",
