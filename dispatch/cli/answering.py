@@ -1,4 +1,4 @@
-"""How a reader is answered: a sentence or one object, and of a refusal what it knows."""
+"""How a command of the database is answered: a sentence or one object, also when it is refused."""
 
 from __future__ import annotations
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 
-from dispatch import keep, kept, render, shelf
+from dispatch import kept, render, shelf
+from dispatch.cli.answering import head, say, with_database
 from dispatch.cli.commands import fail, this_house
 from dispatch.cli.speech import complain, speak
 from dispatch.errors import DispatchError
@@ -19,9 +19,6 @@ from registry.record import fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from dispatch.database import Database
     from dispatch.house import House
 
@@ -34,11 +31,10 @@ def listing(session_id: str | None, *, target: str | None, dead: bool, as_object
     def ask(database: Database, house: House) -> int:
         lines = shelf.listing(database, target, dead=dead)
         if as_object:
-            whole = {"v": 1, "command": "spool", "sender": house.speaker, "lines": lines}
-            return speak([json.dumps(whole)])
+            return speak([json.dumps(head("spool", house.speaker) | {"lines": lines})])
         return speak(render.spool_lines(lines))
 
-    return _with_database("spool", session_id, ask, as_object=as_object)
+    return with_database("spool", session_id, ask, as_object=as_object)
 
 
 def requeue(delivery: str, session_id: str | None, *, looked: bool, as_object: bool) -> int:
@@ -48,7 +44,7 @@ def requeue(delivery: str, session_id: str | None, *, looked: bool, as_object: b
         result = shelf.requeue(database, house, delivery, looked=looked)
         return _say_line(database, house, result, "queued again", as_object=as_object)
 
-    return _with_database("spool", session_id, ask, as_object=as_object)
+    return with_database("spool", session_id, ask, as_object=as_object)
 
 
 def drop(delivery: str, session_id: str | None, *, as_object: bool) -> int:
@@ -58,7 +54,7 @@ def drop(delivery: str, session_id: str | None, *, as_object: bool) -> int:
         result = shelf.drop(database, house, delivery)
         return _say_line(database, house, result, "given up", as_object=as_object)
 
-    return _with_database("spool", session_id, ask, as_object=as_object)
+    return with_database("spool", session_id, ask, as_object=as_object)
 
 
 def verify_open(session_id: str | None, *, as_object: bool) -> int:
@@ -70,14 +66,13 @@ def verify_open(session_id: str | None, *, as_object: bool) -> int:
         results = [_found(database, key, house) for key in keys]
         if as_object:
             shown = [as_json(result) for result in results]
-            whole = {"v": 1, "command": "verify", "sender": house.speaker, "results": shown}
-            lost = speak([json.dumps(whole)])
+            lost = speak([json.dumps(head("verify", house.speaker) | {"results": shown})])
         else:
             lost = speak([render.open_line(result) for result in results])
         still = any(result.verdict.fate == OPEN for result in results)
         return (TABLE["unknown"].exit if still else 0) or lost
 
-    return _with_database("verify", session_id, ask, as_object=as_object)
+    return with_database("verify", session_id, ask, as_object=as_object)
 
 
 def _found(database: Database, key: str, house: House) -> Result:
@@ -114,28 +109,11 @@ def fsck(session_id: str | None, *, as_object: bool) -> int:
     return status or lost
 
 
-def _with_database(
-    command: str,
-    session_id: str | None,
-    ask: Callable[[Database, House], int],
-    *,
-    as_object: bool,
-) -> int:
-    house = this_house(session_id)
-    try:
-        with contextlib.closing(keep.open_database(house)) as database:
-            return ask(database, house)
-    except _REFUSALS as error:
-        return fail(command, class_of_error(error), str(error), as_object=as_object)
-
-
 def _say_line(
     database: Database, house: House, result: Result, done: str, *, as_object: bool
 ) -> int:
-    if not as_object:
-        return speak([render.clean(f"{done}: {result.delivery_id} to {result.target.id}")])
     with database.reading() as link:
         line = kept.find(link, str(result.delivery_id))
-        shown: dict[str, Any] | None = None if line is None else shelf.shown(link, line, {})
-    whole = {"v": 1, "command": "spool", "class": None, "exit": 0, "sender": house.speaker}
-    return speak([json.dumps(whole | {"line": shown})])
+        shown = None if line is None else shelf.shown(link, line, {})
+    sentence = f"{done}: {result.delivery_id} to {result.target.id}"
+    return say("spool", house, {"line": shown}, sentence, as_object=as_object)

@@ -8,6 +8,7 @@ from typing import Any
 
 from carrier.errors import CarrierError
 from dispatch import aim, keep, present, render
+from dispatch.cli.answering import head
 from dispatch.cli.commands import say, this_house
 from dispatch.cli.speech import speak
 from dispatch.errors import DispatchError
@@ -54,7 +55,7 @@ def sessions(session_id: str | None, *, every: bool, as_object: bool) -> int:
     except REFUSALS as error:
         return _refused("sessions", error, as_object=as_object)
     if as_object:
-        return speak([json.dumps(_head("sessions", house) | present.as_json(found))])
+        return speak([json.dumps(head("sessions", house.speaker) | present.as_json(found))])
     return speak(present.lines(found, every=every))
 
 
@@ -68,7 +69,7 @@ def targets(session_id: str | None, *, as_object: bool) -> int:
     if as_object:
         shown = [fields(each) for each in config.targets]
         whole = {"station": config.station, "targets": shown}
-        return speak([json.dumps(_head("targets", house) | whole)])
+        return speak([json.dumps(head("targets", house.speaker) | whole)])
     return speak(render.target_lines(config))
 
 
@@ -90,13 +91,8 @@ def show(delivery: str, session_id: str | None, *, as_object: bool) -> int:
         return _refused("show", error, as_object=as_object)
     if as_object:
         whole = {"delivery_id": delivery, "events": events}
-        return speak([json.dumps(_head("show", house) | whole)])
+        return speak([json.dumps(head("show", house.speaker) | whole)])
     return speak([line for event in events for line in _entry(event)])
-
-
-def _head(command: str, house: House) -> dict[str, Any]:
-    """What each JSON object begins with that is not a result: who asked is in it too."""
-    return {"v": 1, "command": command, "sender": house.speaker}
 
 
 def _events(house: House, delivery: str) -> list[dict[str, Any]]:
