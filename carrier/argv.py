@@ -22,6 +22,7 @@ NO_CREDENTIAL = "zdo-carriers-hold-no-credential"
 _FROM_CALLER = frozenset(
     ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR")
 )
+_LONGEST = 16_384  # characters; four times as many bytes at most
 _NEVER = ("CLAUDE", "ANTHROPIC", "ZDO_")
 
 
@@ -123,5 +124,5 @@ def _can_pass(text: str) -> bool:
 
 
 def _passable(value: str) -> str:
-    """*value*, or a legible stand-in where the platform cannot pass it."""
-    return value if _can_pass(value) else ascii(value)
+    """*value*, or a legible stand-in where the platform cannot pass it: Linux takes 128 KiB."""
+    return (value if _can_pass(value) else ascii(value))[:_LONGEST]

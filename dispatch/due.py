@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from carrier.errors import CarrierError
-from dispatch import kept, pace, senders
+from dispatch import journal, kept, pace, senders
 from dispatch.aim import OPEN_STATUSES, gate, take_aim
 from dispatch.errors import DispatchError
 from dispatch.judge import class_of_error
@@ -118,34 +118,62 @@ def _queues(link: Connection, scene: Scene, halts: list[Halt]) -> Iterator[list[
     """The next lines of each session, by whatever addresses they were queued, in order of arrival.
 
     A line whose address cannot be aimed at now becomes a halt, and holds back what came
-    later for its session by another address.
+    later for its session by another address.  So does one that was begun: in the session
+    where that was, whatever its address means now.
     """
     sessions: dict[str, list[Ready]] = {}
     held: dict[str | None, int] = {}
-    for target in targets_with_work(link):
-        lines = first_lines(link, target)
-        if not lines:
-            continue
-        aimed = _aim_at(link, lines[0], scene)
-        if isinstance(aimed, Halt):
-            halts.append(aimed)
-            session = aimed.result.target.session_id
-            held[session] = min(held.get(session, aimed.line.id), aimed.line.id)
-            continue
-        queue = sessions.setdefault(aimed.aim.binding.target_session, [])
-        told = aimed.result
-        queue += [
-            Ready(
-                line,
-                aimed.aim,
-                replace(start_of(line, "relay"), target=told.target, carrier=told.carrier),
-            )
-            for line in lines
-        ]
+    for found in _by_address(link, scene):
+        if isinstance(found, Halt):
+            halts.append(found)
+            session = found.result.target.session_id
+            held[session] = min(held.get(session, found.line.id), found.line.id)
+        else:
+            sessions.setdefault(found[0].aim.binding.target_session, []).extend(found)
     for session, queue in sessions.items():
         first = held.get(session, math.inf)
         if before := [each for each in queue if each.line.id < first]:
             yield sorted(before, key=lambda each: each.line.id)
+
+
+def _by_address(link: Connection, scene: Scene) -> Iterator[Halt | list[Ready]]:
+    """What stops lines of each address, and the lines that it stands for now."""
+    for target in targets_with_work(link):
+        waiting: list[Kept] = []
+        for line in first_lines(link, target):
+            if (begun := _begun(link, line)) is None:
+                waiting.append(line)
+            else:
+                yield begun
+        if waiting:
+            yield _aimed(link, waiting, scene)
+
+
+def _aimed(link: Connection, lines: list[Kept], scene: Scene) -> Halt | list[Ready]:
+    """*lines*, all of one address, each with the aim of the first; or why there is none."""
+    aimed = _aim_at(link, lines[0], scene)
+    if isinstance(aimed, Halt):
+        return aimed
+    told = aimed.result
+    return [
+        Ready(
+            line,
+            aimed.aim,
+            replace(start_of(line, "relay"), target=told.target, carrier=told.carrier),
+        )
+        for line in lines
+    ]
+
+
+def _begun(link: Connection, line: Kept) -> Halt | None:
+    """The halt that *line* is in the session that it may be in; None when there is none."""
+    if line.state == kept.QUEUED:
+        return None
+    session = journal.session_of(link, line.key)
+    if session is None:
+        return None  # saved without its story: its address is all that is known
+    start = start_of(line, "relay")
+    return Halt(line, replace(start, target=replace(start.target, session_id=session)))
 
 
 def _aim_at(link: Connection, line: Kept, scene: Scene) -> Ready | Halt:

@@ -101,11 +101,13 @@ class DeliveryUnknown(DispatchError):
 
 
 class NobodyToAnswer(DispatchError):
-    """The delivery came from somebody who gave no id."""
+    """The delivery came from somebody whom no address names."""
 
-    def __init__(self, delivery: str):
-        self.delivery = delivery
-        super().__init__(f"delivery {delivery} came from anonymous, who cannot be answered")
+    def __init__(self, delivery: str, sender: str):
+        self.delivery, self.sender = delivery, sender
+        super().__init__(
+            f"delivery {delivery} came from {sender!r}, which is no session's id and no target"
+        )
 
 
 class LineInDoubt(DispatchError):
@@ -184,6 +186,14 @@ class SessionDeleted(DispatchError):
     def __init__(self, session: str, deleted_at: float):
         self.session, self.deleted_at = session, deleted_at
         super().__init__(f"session {session} was unregistered at {iso(deleted_at)}")
+
+
+class TargetDeleted(SessionDeleted):
+    """The same of a session that a line is for: it takes none any more."""
+
+    def __init__(self, session: str, deleted_at: float):
+        super().__init__(session, deleted_at)
+        self.args = (f"{self}: zdo register --session-id {session} takes it back",)
 
 
 class CursorRefused(DispatchError):

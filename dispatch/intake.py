@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-from dispatch.errors import LineInvalid
+from dispatch.errors import LineInvalid, NobodyToAnswer
 from dispatch.line import MOST_BYTES, line_of_text
 from dispatch.result import LineFacts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dispatch.errand import Errand
+    from dispatch.house import House
     from dispatch.telling import Telling
     from registry.targets import Config
 
@@ -26,10 +27,19 @@ def take_in(errand: Errand) -> Config:
     if order.sign:
         _sign(errand, config)
     if order.reply is not None:
-        from dispatch.story import sender_of_delivery
-
-        telling.address = sender_of_delivery(house, order.reply)
+        telling.address = _sender_to_answer(house, order.reply, config)
     return config
+
+
+def _sender_to_answer(house: House, delivery: str, config: Config) -> str:
+    """Who sent *delivery*; a word that somebody may bear as a name one day is nobody's address."""
+    from dispatch.sign import can_be_answered
+    from dispatch.story import sender_of_delivery
+
+    sender = sender_of_delivery(house, delivery)
+    if not can_be_answered(sender, config):
+        raise NobodyToAnswer(delivery, sender)
+    return sender
 
 
 def _sign(errand: Errand, config: Config) -> None:

@@ -62,3 +62,18 @@ def newest(link: Connection, delivery: str) -> tuple[str | None, str]:
         (delivery, REFUSED),
     ).fetchone()
     return found or (None, "{}")
+
+
+def session_of(link: Connection, delivery: str) -> str | None:
+    """The session that the newest attempt of *delivery* was for; None where nothing says so."""
+    marks = ", ".join("?" * len(BEGUN))
+    found = link.execute(
+        f"SELECT body FROM event WHERE delivery = ? AND kind IN ({marks})"  # noqa: S608 - ours
+        " ORDER BY id DESC LIMIT 1",
+        (delivery, *BEGUN),
+    ).fetchone()
+    try:
+        session: str | None = json.loads(found[0])["result"]["target"]["session_id"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return session

@@ -43,14 +43,16 @@ def open_database(house: House) -> Database:
 
 
 def refuse_deleted(house: House, session_id: str) -> None:
-    """SessionDeleted when the session was unregistered, for those who write nothing.
+    """SessionDeleted when the session was unregistered, for those who only look.
 
-    Where there is no database yet, nobody was.
+    They need no state folder, so where it cannot be asked nobody was.
     """
     if not os.path.lexists(house.places.database):
         return
-    with contextlib.closing(open_database(house)) as database, database.reading() as link:
-        senders.refuse_deleted_target(link, session_id)
+    with contextlib.suppress(StateUnsafe, DatabaseUnusable):
+        database = open_database(house)
+        with contextlib.closing(database), database.reading() as link:
+            senders.refuse_deleted_target(link, session_id)
 
 
 def accept(

@@ -123,6 +123,8 @@ def _known(errand: Errand) -> Result | None:
     order = errand.order
     if order.key is None and not (order.queue or order.or_queue):
         return None
+    if not errand.telling.address:
+        return None  # an answer whose sender was not found: it is no line to anybody
     with contextlib.suppress(StateUnsafe, DatabaseUnusable, JournalUnreadable):
         return known_verdict(errand.telling.result, errand.owner, errand.house)
     return None

@@ -73,8 +73,10 @@ def process_sources(house: House) -> Finding:
     wanted = {os.getpid(): ""} | {row.pid: row.proc_start for row in _listing(house).rows}
     seen = house.processes.see(wanted, house.env)
     blind = [f"pid {pid}: {why}" for pid, each in sorted(seen.items()) for why in each.blind]
-    if blind:
+    if seen[os.getpid()].blind:
         return ill("; ".join(blind))
+    if blind:
+        return unknown("; ".join(blind))  # those processes' own doing; the source is there
     return well(f"all of {len(seen)} processes could be seen")
 
 

@@ -86,7 +86,14 @@ def lines(company: Company, *, every: bool) -> list[str]:
     shown = table(_HEAD, [_cells(each) for each in company.present])
     skipped, blind = company.listing.skipped, company.roster.blind
     if every:
-        told = [f"skipped {each.file}: {each.reason}, {REASONS[each.reason]}" for each in skipped]
+        told = [
+            f"no ticket {short(each.row.session_id)}: {each.owner.why}"
+            for each in company.present
+            if each.owner.ticket is None
+        ]
+        told += [f"skipped {each.file}: {each.reason}, {REASONS[each.reason]}" for each in skipped]
+        passed = company.roster.reading.ledger.skipped
+        told += [f"skipped in the ledger: {count} {why}" for why, count in sorted(passed.items())]
         told += [f"not seen: {each}" for each in blind]
         return [*shown, *map(clean, told)]
     counts = ((len(skipped), "skipped"), (len(blind), "not seen"))

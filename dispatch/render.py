@@ -106,7 +106,8 @@ def fsck_lines(found: Findings) -> list[str]:
         head = (
             f"saved lines: {saved.lines} (in doubt: {saved.doubted}, damaged: {saved.dead}),"
             f" entries: {saved.events}, readers: {saved.readers};"
-            f" lost at least: lines {saved.lost_lines}, entries {saved.lost_events}"
+            f" lost at least: lines {saved.lost_lines}, entries {saved.lost_events},"
+            f" readers {saved.lost_readers}"
         )
     elif found.state == "absent":
         head = f"there is no {found.path} yet"

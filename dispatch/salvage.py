@@ -36,6 +36,7 @@ class Saved(Record):
     lost_lines: int  # that the file still named, at least
     lost_events: int
     readers: int = 0
+    lost_readers: int = 0
 
 
 def new_paths(path: str) -> tuple[str, str]:

@@ -41,6 +41,7 @@ _READER_UNKNOWN: dict[str, Any] = {
 }
 _DEAD = {"state": kept.DEAD, "status": kept.DAMAGED}
 # A new database costs a state folder its old pace; the receiver says so when it is too much.
+_NO_READERS = "no such table: reader"  # of a file that an older zdo made
 _SENT_COLUMNS = ("session", "digest", "at")
 
 
@@ -49,7 +50,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.lines = self.events = self.doubted = self.dead = 0
-        self.lost_lines = self.lost_events = self.readers = 0
+        self.lost_lines = self.lost_events = self.readers = self.lost_readers = 0
 
 
 def carry_over(old_path: str, new_path: str, counts: Counts) -> None:
@@ -68,18 +69,30 @@ def carry_over(old_path: str, new_path: str, counts: Counts) -> None:
             counts.lines += is_saved
             counts.lost_lines += not is_saved
         tip = _carry_over_the_counter(old, new)
-        for row in _all_rows(old, "reader", whole.READER_COLUMNS):
-            counts.readers += row is not None and _save_reader(new, row, tip)
+        said: list[str] = []
+        for row in _all_rows(old, "reader", whole.READER_COLUMNS, said):
+            is_saved = row is not None and _save_reader(new, row, tip)
+            counts.readers += is_saved
+            counts.lost_readers += not is_saved
+        if said and _NO_READERS not in said:
+            # Of a table that breaks off nobody knows how many it had: one at least.
+            counts.lost_readers = max(counts.lost_readers, 1)
         _carry_over_the_rest(old, new)
         new.execute("COMMIT")
 
 
 def _all_rows(
-    old: sqlite3.Connection, table: str, columns: tuple[str, ...]
+    old: sqlite3.Connection,
+    table: str,
+    columns: tuple[str, ...],
+    said: list[str] | None = None,
 ) -> Iterator[dict[str, Any] | None]:
-    """Every row of *table*; None for one that is named somewhere and cannot be read."""
+    """Every row of *table*; None for one that is named somewhere and cannot be read.
+
+    What ends it early is *said*.
+    """
     seen: set[int] = set()
-    for row in wreck.rows(old, table, columns, []):
+    for row in wreck.rows(old, table, columns, [] if said is None else said):
         seen.add(row["id"])
         yield row
     yield from wreck.rest(old, table, columns, seen)

@@ -6,7 +6,7 @@ registering again takes the session back to where it stood.
 
 from __future__ import annotations
 
-from dispatch.errors import SessionDeleted, SessionUnknown
+from dispatch.errors import SessionDeleted, SessionUnknown, TargetDeleted
 from dispatch.sender import ANONYMOUS
 from registry.clock import iso
 from registry.ids import parse_uuid
@@ -128,8 +128,10 @@ def warning_for(link: Connection, sender: str) -> str | None:
 
 
 def refuse_deleted_target(link: Connection, session_id: str) -> None:
-    """SessionDeleted when the session *session_id* was unregistered: it wants no lines."""
-    present(link, session_id)
+    """TargetDeleted when the session *session_id* was unregistered: it takes no lines."""
+    known = find(link, session_id)
+    if known is not None and known.deleted_at is not None:
+        raise TargetDeleted(known.session, known.deleted_at)
 
 
 def _registered(

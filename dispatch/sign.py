@@ -6,6 +6,7 @@ proof of anything: whoever may write a door may write this too.
 
 from __future__ import annotations
 
+from dispatch.sender import ANONYMOUS
 from registry.ids import parse_uuid
 
 TYPE_CHECKING = False
@@ -23,15 +24,14 @@ def signed(line: bytes, sender: str, delivery: str, config: Config) -> bytes:
     The header is `[zdo] from SENDER, delivery ID, answer: zdo kiss SENDER "..."`, or ends
     in `no answer possible` where the sender is nobody whom an address names.
     """
-    answer = (
-        f'answer: zdo kiss {sender} "..."' if _answers(sender, config) else "no answer possible"
-    )
+    is_plain = _is_plain(sender) and can_be_answered(sender, config)
+    answer = f'answer: zdo kiss {sender} "..."' if is_plain else "no answer possible"
     return f"[zdo] from {_shown(sender)}, delivery {delivery}, {answer}\n".encode() + line
 
 
-def _answers(sender: str, config: Config) -> bool:
-    """Whether *sender* is an address: a session's id or a configured target, in plain letters."""
-    if not _is_plain(sender):
+def can_be_answered(sender: str, config: Config) -> bool:
+    """Whether *sender* is an address that will still mean the same: a session, or a target."""
+    if sender == ANONYMOUS:
         return False
     return parse_uuid(sender) is not None or config.target(sender) is not None
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 
 from dispatch import journal, keep, kept
-from dispatch.errors import DeliveryUnknown, JournalUnreadable, NobodyToAnswer
+from dispatch.errors import DeliveryUnknown, JournalUnreadable
 from dispatch.sender import ANONYMOUS
 from dispatch.verdict import TABLE
 from registry.ids import parse_uuid
@@ -32,14 +32,17 @@ def story_of(database: Database, delivery: str) -> tuple[Event, ...]:
 
 
 def sender_of_delivery(house: House, delivery: str) -> str:
-    """Who sent *delivery*; DeliveryUnknown when no line has that id, or NobodyToAnswer."""
-    with contextlib.closing(keep.open_database(house)) as database, database.reading() as link:
-        line = kept.find(link, parse_uuid(delivery) or "")
-    if line is None:
-        raise DeliveryUnknown(delivery)
-    if line.sender == ANONYMOUS:
-        raise NobodyToAnswer(line.key)
-    return line.sender
+    """Who sent *delivery*, as its first entry says, or DeliveryUnknown.
+
+    Not its row: that of a line that an older zdo kept names nobody.
+    """
+    with contextlib.closing(keep.open_database(house)) as database:
+        first = story_of(database, delivery)[0]
+    try:
+        sender: str | None = json.loads(first.body)["result"]["sender"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise JournalUnreadable(first.delivery, first.id) from error
+    return sender or ANONYMOUS
 
 
 def last_judged(events: tuple[Event, ...]) -> Event | None:

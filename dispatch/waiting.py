@@ -12,7 +12,7 @@ from dispatch.errors import TargetNotRunning
 from dispatch.result import CarrierFacts
 from dispatch.story import present_verdict
 from dispatch.verdict import TABLE
-from registry.errors import AddressUnknown
+from registry.errors import AddressUnknown, TicketUnbound
 from registry.record import replace
 
 TYPE_CHECKING = False
@@ -53,12 +53,13 @@ def check_address(address: str, config: Config, house: House, telling: Telling) 
         take_aim(address, house.scene(config), telling)
     except TargetNotRunning:
         return
-    except AddressUnknown:
-        if not _may_be_borne(address):
+    except (AddressUnknown, TicketUnbound):
+        target = config.target(address)
+        if target is None and not _may_be_borne(address):
             raise
-        postbox = postbox_for(None, config, lambda _: None)
-        target = replace(telling.result.target, id=address)
-        telling.add(target=target, carrier=CarrierFacts(session_id=postbox))
+        postbox = postbox_for(target, config, lambda _: None)
+        facts = replace(telling.result.target, id=address)
+        telling.add(target=facts, carrier=CarrierFacts(session_id=postbox))
 
 
 def store(errand: Errand, reason: str | None = None) -> Result:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+# The years 1000 and 9999: four digits, neither more nor fewer.
+_FIRST, _LAST = -30_610_224_000.0, 253_402_300_799.999
 # Linux alone has it; it goes on while the machine sleeps, as the kernel's start times do.
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
@@ -29,6 +31,9 @@ class Clock:
 
 
 def iso(at: float) -> str:
-    """*at* as `2026-11-30T14:24:04.751Z`: UTC, milliseconds, fixed width."""
-    whole, millis = divmod(round(at * 1000), 1000)
+    """*at* as `2026-11-30T14:24:04.751Z`: UTC, milliseconds, fixed width.
+
+    What no such text can say, damage for one, is the first or the last moment that it can.
+    """
+    whole, millis = divmod(round(min(max(at, _FIRST), _LAST) * 1000), 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{millis:03d}Z"

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from registry.ledger import Entry, Ledger
-    from registry.row import Row
+    from registry.row import Row, Skipped
 
 
 class Owner(Record):
     """A running session and the ticket that it is bound to."""
 
     pid: int
-    session_id: str
+    session_id: str | None  # None: a row that cannot be used, and does not say
     ticket: str | None
     source: str | None  # correlation, main_process_argument or session_ledger
     at: float | None  # of the event that binds, or when the process started
@@ -37,9 +37,15 @@ class _Bound(Record):
     at: float | None
 
 
-def discover(rows: Sequence[Row], ledger: Ledger, seen: Mapping[int, Seen]) -> tuple[Owner, ...]:
-    """An owner for each of *rows*, in their order; unbound ones say why."""
-    return tuple(_owner(row, ledger, seen.get(row.pid) or _unseen(row.pid)) for row in rows)
+def discover(
+    rows: Sequence[Row | Skipped], ledger: Ledger, seen: Mapping[int, Seen]
+) -> tuple[Owner, ...]:
+    """An owner for each of *rows*, in their order; unbound ones say why.
+
+    A session without a usable row owns what it works on all the same: nobody else does.
+    """
+    pids = ((row, int(row.pid or 0)) for row in rows)
+    return tuple(_owner(row, ledger, seen.get(pid) or _unseen(pid)) for row, pid in pids)
 
 
 def owners_of(ticket: str, owners: Sequence[Owner]) -> tuple[Owner, ...]:
@@ -52,17 +58,17 @@ def in_pane(tsid: str, owners: Sequence[Owner]) -> tuple[Owner, ...]:
     return tuple(owner for owner in owners if owner.tsid == tsid)
 
 
-def _owner(row: Row, ledger: Ledger, seen: Seen) -> Owner:
+def _owner(row: Row | Skipped, ledger: Ledger, seen: Seen) -> Owner:
     doubts = []
     for source, ask in _SOURCES:
         found = ask(ledger, seen)
         if isinstance(found, _Bound):
             return Owner(
-                row.pid, row.session_id, found.ticket, source, found.at, seen.tsid, why=None
+                seen.pid, row.session_id, found.ticket, source, found.at, seen.tsid, why=None
             )
         if found is not None:
             doubts.append(found)
-    return Owner(row.pid, row.session_id, None, None, None, seen.tsid, doubts[0])
+    return Owner(seen.pid, row.session_id, None, None, None, seen.tsid, doubts[0])
 
 
 def _by_correlation(ledger: Ledger, seen: Seen) -> _Bound | str | None:

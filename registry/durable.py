@@ -54,7 +54,9 @@ def write_whole(path: str, content: bytes) -> None:
     the next write replaces it.
     """
     new = path + ".new"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    # Whatever stands there, a pipe for one, is not waited for.
+    fd = os.open(new, flags | os.O_NONBLOCK, 0o600)
     try:
         write_all(fd, content)
         sync(fd)

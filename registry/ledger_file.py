@@ -1,11 +1,13 @@
 """The file of ticket events, read once: what was folded is remembered, the next call goes on there.
 
 The memory is never needed: another file, another beginning or another end before the
-place, and all is read afresh.  Not noticed: bytes replaced by as many others in between.
+place, and all is read afresh.  Not noticed: bytes replaced by as many others in between,
+when the file has grown as well.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_FORMAT = 1
+_FORMAT = 2
 _BLOCK = 1 << 20
 _EDGE = 1 << 12  # so much of the beginning and of the end tells one file from another
 # To parse less than this once more is 4 ms; to write the memory is 50, 200 when it is large.
@@ -72,6 +74,7 @@ class _Source:
         if not stat.S_ISREG(found.st_mode):
             raise Unreadable("is not a plain file")
         self._fd, self._correlation, self.size = fd, correlation, found.st_size
+        self.changed = found.st_mtime_ns
         self.origin = [_FORMAT, path, correlation, found.st_dev, found.st_ino]
         # Taken before the rest is read: of a file rewritten meanwhile it is another one.
         self._head = os.pread(fd, _EDGE, 0)
@@ -140,13 +143,30 @@ def _up_to(now: float, source: _Source, memory: str | None, worth: int) -> Ledge
 
 
 def _memory_of(ledger: Ledger, cutter: Cutter, source: _Source) -> dict[str, Any]:
+    told = json.dumps(to_json(ledger))
     return {
         "origin": source.origin,
+        "size": source.size,
+        "changed": source.changed,
         "offset": cutter.offset,
         "inside": cutter.inside,
         "digest": source.digest(cutter.offset),
-        "ledger": to_json(ledger),
+        "ledger": told,
+        "sum": _sum_of(told),
     }
+
+
+def _sum_of(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _folded(told: object, its_sum: object) -> Ledger | None:
+    """The ledger that was kept as *told*; None when that is not what was kept."""
+    if not isinstance(told, str) or _sum_of(told) != its_sum:
+        return None
+    return from_json(json.loads(told))
 
 
 def _remembered(memory: str | None, source: _Source, now: float) -> tuple[Ledger, Cutter] | None:
@@ -159,7 +179,10 @@ def _remembered(memory: str | None, source: _Source, now: float) -> tuple[Ledger
         return None
     if found.get("digest") != source.digest(offset):
         return None
-    ledger = from_json(found.get("ledger"))
+    # Written to, and no longer for it: something in it was replaced by as many bytes.
+    if found.get("size") == source.size and found.get("changed") != source.changed:
+        return None
+    ledger = _folded(found.get("ledger"), found.get("sum"))
     # Taken by a clock that was fast: by this one, some of it still lies ahead.
     if ledger is None or ledger.latest > now + AHEAD_S:
         return None

@@ -28,15 +28,27 @@ class Processes:
     """What this machine knows about processes; tests hand in their own subclass."""
 
     def __init__(self, platform: str = sys.platform, proc: str = "/proc", etc: str = "/etc"):
-        self._linux = platform == "linux"
+        # Where /proc is hidden, every process would look ended: ps is asked instead.
+        self._linux = platform == "linux" and os.path.lexists(proc + "/self")
         self._proc, self._etc = proc, etc
         self._domain: str | None = None
+        self._ps_hangs = False  # one that took too long once is not waited for again
 
     def start_token(self, pid: int) -> str | None:
         """When *pid* started, as text that only equals itself; None when it does not run."""
         if not 0 < pid <= _LARGEST_PID:
             return None
-        return _start_by_proc(f"{self._proc}/{pid}/stat") if self._linux else _start_by_ps(pid)
+        if self._linux:
+            return _start_by_proc(f"{self._proc}/{pid}/stat")
+        if not _runs(pid):
+            return None
+        if self._ps_hangs:
+            return ""
+        try:
+            return _start_by_ps(pid)
+        except TimeoutError:
+            self._ps_hangs = True
+            return ""
 
     def domain(self) -> str | None:
         """The pid name space in Claude Code's spelling (CONTRACT e); None where unknown."""
@@ -95,24 +107,34 @@ def _domain(machine_id: str, name_space: str) -> str | None:
         return None
 
 
-def _start_by_ps(pid: int) -> str | None:
-    """The start time that `ps` prints; empty when the process runs but `ps` does not say."""
+def _runs(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
-        return None
+        return False
     except PermissionError:
         pass  # somebody else's, and alive
+    return True
+
+
+def _start_by_ps(pid: int) -> str | None:
+    """The start time that `ps` prints, empty when it does not say; None for a zombie.
+
+    TimeoutError when it hangs.
+    """
     import subprocess
 
-    command = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    # One -o for each: after `=` some take the rest of the argument as the heading.
+    command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
     quiet = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     try:
         shown = subprocess.run(  # noqa: S603 - a fixed argv
             command, env=quiet, stdin=subprocess.DEVNULL, capture_output=True,
             timeout=_PS_SECONDS, check=False,
         ).stdout  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
+    except OSError:
         return ""
     state, _, start = shown.decode("ascii", "replace").strip().partition(" ")
     return None if state.startswith("Z") else " ".join(start.split())

@@ -13,8 +13,9 @@ from registry.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from registry.discover import Owner
     from registry.roster import Roster
     from registry.rows import Listing, Row
     from registry.targets import Config, Target
@@ -77,9 +78,10 @@ def _configured(address: str, scene: Scene) -> DoorTarget | None:
     if target.kind == "session":
         found = _only(address, find_again(target.value, scene.listing))
         return DoorTarget(target.id, target.value, found, "target", target)
-    in_pane = target.kind == "tsid"
-    rows = _in_pane(target.value, scene) if in_pane else _named(target.value, scene.listing)
-    found = _only(address, rows)
+    if target.kind == "tsid":
+        found = _in_pane(address, target.value, scene)
+    else:
+        found = _only(address, _named(target.value, scene.listing))
     session = None if found is None else found.session_id
     return DoorTarget(target.id, session, found, "target", target)
 
@@ -104,9 +106,11 @@ def _by_pane(address: str, scene: Scene) -> DoorTarget | None:
     tsid = address.removeprefix(PANE)
     if tsid == address:
         return None
-    row = _only(address, _in_pane(tsid, scene))
+    row = _in_pane(address, tsid, scene)
     if row is None:
-        raise AddressUnknown(address, why=_unseen(scene.look()))
+        roster = scene.look()
+        others = [owner for owner in roster.others if owner.tsid == tsid]
+        raise AddressUnknown(address, why=_unusable(others) or _unseen(roster))
     return DoorTarget(row.session_id, row.session_id, row, "tsid", None)
 
 
@@ -115,22 +119,25 @@ def _bound_to(address: str, ticket: str, scene: Scene) -> tuple[Row, str]:
     roster = scene.look()
     pairs = zip(scene.listing.rows, roster.owners, strict=True)
     bound = [(row, str(owner.source)) for row, owner in pairs if owner.ticket == ticket]
+    others = [owner for owner in roster.others if owner.ticket == ticket]
     if not bound:
-        raise TicketUnbound(ticket, _why_unbound(ticket, roster))
-    _only(address, tuple(row for row, _ in bound))
+        raise TicketUnbound(ticket, _unusable(others) or _why_unbound(ticket, roster))
+    _only(address, tuple(row for row, _ in bound), others)
     return bound[0]
 
 
-def _in_pane(tsid: str, scene: Scene) -> tuple[Row, ...]:
-    owners = scene.look().owners
-    pairs = zip(scene.listing.rows, owners, strict=True)
-    return tuple(row for row, owner in pairs if owner.tsid == tsid)
+def _in_pane(address: str, tsid: str, scene: Scene) -> Row | None:
+    """The one running session in the pane *tsid*; None when no usable row is."""
+    roster = scene.look()
+    pairs = zip(scene.listing.rows, roster.owners, strict=True)
+    rows = tuple(row for row, owner in pairs if owner.tsid == tsid)
+    return _only(address, rows, [owner for owner in roster.others if owner.tsid == tsid])
 
 
 def _why_unbound(ticket: str, roster: Roster) -> str:
     reading = roster.reading
-    if not reading.ledger.lines and reading.blind is None:
-        return f"{reading.path} has no events"
+    if reading.absent:
+        return f"there is no {reading.path}"
     if reading.blind is None and not reading.ledger.has_create(ticket):
         return f"{reading.path} has no create for it"
     return _unseen(roster)
@@ -165,10 +172,20 @@ def _named(name: str, listing: Listing) -> tuple[Row, ...]:
     return tuple(row for row in listing.rows if row.name == name)
 
 
-def _only(address: str, rows: tuple[Row, ...]) -> Row | None:
-    if len(rows) > 1:
-        raise AddressAmbiguous(address, tuple(map(_candidate, rows)))
+def _only(address: str, rows: tuple[Row, ...], others: Sequence[Owner] = ()) -> Row | None:
+    """The one row of *rows*; beside living sessions without a usable row it is not the only one."""
+    if len(rows) > 1 or (rows and others):
+        candidates = (*map(_candidate, rows), *map(_outsider, others))
+        raise AddressAmbiguous(address, candidates)
     return rows[0] if rows else None
+
+
+def _unusable(others: Sequence[Owner]) -> str:
+    return f"{_outsider(others[0])}, is: zdo sessions --all" if others else ""
+
+
+def _outsider(owner: Owner) -> str:
+    return f"pid {owner.pid}, whose row cannot be used"
 
 
 def _candidate(row: Row) -> str:

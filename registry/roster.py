@@ -18,16 +18,25 @@ if TYPE_CHECKING:
     from registry.home import Places
     from registry.ledger_file import Reading
     from registry.processes import Processes
-    from registry.rows import Listing
+    from registry.row import Listing, Skipped
     from registry.targets import Config
 
 _LEDGER = "/.claude/tickets/events.jsonl"
+
+
+# Why a file among the rows is no running session of ours, though its process runs: the
+# process may still be one, at work on something.
+_MAY_RUN = (
+    "too-large", "unreadable", "torn", "no-session-id", "no-start-time", "no-socket",
+    "not-a-socket", "foreign-owner",
+)  # fmt: skip
 
 
 class Roster(Record):
     """The running sessions with what each works on, and what could not be seen."""
 
     owners: tuple[Owner, ...]  # one for each row of the listing, in its order
+    others: tuple[Owner, ...]  # living processes whose rows cannot be used
     reading: Reading
     blind: tuple[str, ...]  # one clause each
 
@@ -54,9 +63,18 @@ def call_roll(  # noqa: PLR0913 - each is another side of the machine
     reading = read_ledger(
         ledger_path(config, places), places.ledger_memory, now, config.tickets_correlation or None
     )
-    seen = processes.see({row.pid: row.proc_start for row in listing.rows}, env)
-    blind = [f"pid {pid}: {why}" for pid, each in seen.items() for why in each.blind]
+    wanted = {row.pid: row.proc_start for row in listing.rows}
+    # Also what was parked: what descends from it is not its parent's.
+    living = [each for each in listing.skipped if _lives(each, processes)]
+    seen = processes.see(wanted | {int(each.pid or 0): "" for each in living}, env)
+    blind = [f"pid {pid}: {why}" for pid in wanted for why in seen[pid].blind]
     if reading.blind is not None:
         blind.insert(0, f"{reading.path}: {reading.blind}")
     owners = discover(listing.rows, reading.ledger, seen)
-    return Roster(owners, reading, tuple(blind))
+    others = [each for each in living if each.reason in _MAY_RUN]
+    return Roster(owners, discover(others, reading.ledger, seen), reading, tuple(blind))
+
+
+def _lives(skipped: Skipped, processes: Processes) -> bool:
+    may_be = skipped.reason in (*_MAY_RUN, "parked")
+    return may_be and skipped.pid is not None and processes.start_token(skipped.pid) is not None

@@ -12,10 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from registry import spelling
 from registry.errors import ConfigInvalid
 from registry.ids import parse_uuid
 
-_ID_LENGTH = 128
 _KEY_STEP = "[key]"  # what pydantic adds to the path of a key that is itself at fault
 _SAID = {
     "extra_forbidden": "is not a known key",
@@ -27,63 +27,8 @@ _FAULTS_SEEN = 20
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def _session(text: str) -> str:
-    canonical = parse_uuid(text)
-    if canonical is None:
-        raise ValueError("is not a session UUID")
-    return canonical
-
-
-def _session_or_none(text: str) -> str:
-    return _session(text) if text else ""
-
-
-def _printable(text: str) -> str:
-    if text != text.strip() or not text.isprintable():
-        raise ValueError("holds control characters, or blanks around it")
-    return text
-
-
-def _target_id(text: str) -> str:
-    if not 0 < len(text) <= _ID_LENGTH:
-        raise ValueError(f"a target id has 1 to {_ID_LENGTH} characters")
-    if text.startswith("-"):
-        raise ValueError("a target id that begins with a hyphen would be read as an option")
-    return _printable(text)
-
-
-def _path(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("holds a NUL, which no path can")
-    return text
-
-
-def _ticket(text: str) -> str:
-    if re.fullmatch(r"TK-[0-9]+", text, re.IGNORECASE) is None:
-        raise ValueError("is not TK-<number>")
-    return text.upper()
-
-
-def _one_group(text: str) -> str:
-    try:
-        groups = re.compile(text).groups
-    except (re.error, RecursionError, OverflowError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
-    if groups != 1:
-        raise ValueError("needs exactly one group, the one that holds the pid")
-    return text
-
-
-def _variable(text: str) -> str:
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is None:
-        raise ValueError(f"{text!r} is not the name of a variable")
-    if text.startswith(("CLAUDE", "ANTHROPIC", "ZDO_")):
-        raise ValueError(f"{text} is set by zdo itself, or kept from the carrier on purpose")
-    return text
-
-
-_Text = Annotated[str, Field(min_length=1), AfterValidator(_printable)]
-_Path = Annotated[str, Field(min_length=1), AfterValidator(_path)]
+_Text = Annotated[str, Field(min_length=1), AfterValidator(spelling.printable)]
+_Path = Annotated[str, Field(min_length=1), AfterValidator(spelling.path)]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -95,7 +40,7 @@ class Station(_Closed):
     """`[station]`: this machine."""
 
     name: _Text = ""
-    carrier_session: Annotated[str, AfterValidator(_session_or_none)] = ""
+    carrier_session: Annotated[str, AfterValidator(spelling.session_or_none)] = ""
     claude_bin: _Path = ""
     claude_config_dir: _Path = ""
 
@@ -107,16 +52,16 @@ class Carrier(_Closed):
     max_budget_usd: Annotated[_Finite, Field(gt=0)] = 1.0
     timeout_s: Annotated[_Finite, Field(gt=0, le=3600)] = 1.0
     settle_s: Annotated[_Finite, Field(ge=0, le=60)] = 1.0
-    pass_env: list[Annotated[str, AfterValidator(_variable)]] = []
+    pass_env: list[Annotated[str, AfterValidator(spelling.variable)]] = []
 
 
 class TargetEntry(_Closed):
     """`[targets.<id>]`: exactly one selector, and perhaps a postbox of its own."""
 
-    session: Annotated[str, AfterValidator(_session)] | None = None
+    session: Annotated[str, AfterValidator(spelling.session)] | None = None
     name: _Text | None = None
-    ticket: Annotated[str, AfterValidator(_ticket)] | None = None
-    tsid: _Text | None = None
+    ticket: Annotated[str, AfterValidator(spelling.ticket)] | None = None
+    tsid: Annotated[_Text, AfterValidator(spelling.pane)] | None = None
     carrier_session: str | None = None
 
     @model_validator(mode="after")
@@ -134,8 +79,8 @@ class TargetEntry(_Closed):
 class Tickets(_Closed):
     """`[tickets]`: where the ledger is, and how its correlation ids name processes."""
 
-    root: _Path = ""
-    correlation: Annotated[str, AfterValidator(_one_group)] = ""
+    root: Annotated[str, AfterValidator(spelling.root)] = ""
+    correlation: Annotated[str, AfterValidator(spelling.one_group)] = ""
 
 
 class File(_Closed):
@@ -144,7 +89,7 @@ class File(_Closed):
     station: Station = Station()
     carrier: Carrier = Carrier()
     tickets: Tickets = Tickets()
-    targets: dict[Annotated[str, AfterValidator(_target_id)], TargetEntry] = {}
+    targets: dict[Annotated[str, AfterValidator(spelling.target_id)], TargetEntry] = {}
 
 
 def check_file(path: str, text: str) -> dict[str, Any]:

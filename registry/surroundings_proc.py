@@ -78,6 +78,8 @@ def _pane_in(environment: bytes) -> tuple[str | None, str | None]:
     """The pane's id in a block of NUL-ended variables, or why it cannot be told."""
     if environment and not environment.endswith(b"\0"):
         return None, "its environment breaks off"
+    if environment and not environment.strip(b"\0"):
+        return None, "its environment was written over"
     found = {each for each in environment.split(b"\0") if each.startswith(_PANE)}
     if len(found) > 1:
         return None, "its environment has two different TERM_SESSION_ID"

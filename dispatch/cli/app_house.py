@@ -15,6 +15,11 @@ app_house = typer.Typer(rich_markup_mode=None)
 _unit = typer.Typer(help="How the relay is started by others.", rich_markup_mode=None)
 app_house.add_typer(_unit, name="unit")
 
+_CRONTAB = "Say the one command that {} the crontab; by itself this changes nothing."
+CronInstall = Annotated[bool, typer.Option("--install", help=_CRONTAB.format("puts the line into"))]
+CronUninstall = Annotated[
+    bool, typer.Option("--uninstall", help=_CRONTAB.format("takes the line out of"))
+]
 Install = Annotated[
     bool, typer.Option("--install", help="Put it in its place; say the one command to run next.")
 ]
@@ -38,8 +43,8 @@ def doctor(*, json: Json = False, session_id: Speaker = None) -> Work:
 @_unit.command("cron")
 def unit_cron(
     *,
-    install: Install = False,
-    uninstall: Uninstall = False,
+    install: CronInstall = False,
+    uninstall: CronUninstall = False,
     status: Status = False,
     json: Json = False,
     session_id: Speaker = None,
@@ -51,8 +56,13 @@ def unit_cron(
     return partial(starting.unit, wish, session_id, as_object=json)
 
 
-@_unit.command("systemd")
-def unit_systemd(
+# The lowest is the first in the help.
+@_unit.command(starting.LAUNCHD, help="Print an agent that runs the relay every minute.")
+@_unit.command(
+    starting.SYSTEMD, help="Print a service and the timer that runs the relay every minute."
+)
+def unit_with_files(
+    context: typer.Context,
     *,
     install: Install = False,
     uninstall: Uninstall = False,
@@ -61,25 +71,8 @@ def unit_systemd(
     json: Json = False,
     session_id: Speaker = None,
 ) -> Work:
-    """Print a service and the timer that runs the relay every minute."""
+    """Answer for the kind by whose name it was called."""
     wish = starting.wish_of(
-        starting.SYSTEMD, label, install=install, uninstall=uninstall, status=status
-    )
-    return partial(starting.unit, wish, session_id, as_object=json)
-
-
-@_unit.command("launchd")
-def unit_launchd(
-    *,
-    install: Install = False,
-    uninstall: Uninstall = False,
-    status: Status = False,
-    label: Label = LABEL,
-    json: Json = False,
-    session_id: Speaker = None,
-) -> Work:
-    """Print an agent that runs the relay every minute."""
-    wish = starting.wish_of(
-        starting.LAUNCHD, label, install=install, uninstall=uninstall, status=status
+        str(context.info_name), label, install=install, uninstall=uninstall, status=status
     )
     return partial(starting.unit, wish, session_id, as_object=json)

@@ -6,11 +6,10 @@ A cursor moves after its page was printed: killed in between, the same page come
 from __future__ import annotations
 
 import json
-import sys
 
 from dispatch import reader, senders
 from dispatch.cli.answering import head, say, with_database
-from dispatch.cli.speech import complain, hold_interrupts, speak
+from dispatch.cli.speech import complain, hold_interrupts, is_heard, speak
 from dispatch.cursor import first_place, next_place, place
 from dispatch.errors import DispatchError, SessionInvalid, SessionMissing
 from dispatch.judge import class_of_error
@@ -59,17 +58,31 @@ def receipts(asked: Asked) -> int:
     def ask(database: Database, house: House) -> int:
         with database.reading() as link:
             who = _named(link, house) if asked.resume else senders.present(link, house.speaker)
+        if asked.moves and who is not None and who.cursor is None:
+            who = _begin(database, who, from_start=asked.from_start)
+        with database.reading() as link:
             page = _page(link, asked, who)
-        # From here on Ctrl-C would come between the page and its cursor, or make a second object.
-        hold_interrupts()
-        stdout = sys.stdout
-        lost = speak(_page_lines(page, asked, house))
-        # Where nobody reads any more, `speak` has put another stream there, and the page is unread.
-        if who is None or page.next_cursor is None or not asked.moves or sys.stdout is not stdout:
+        try:
+            lost = speak(_page_lines(page, asked, house))
+        except KeyboardInterrupt:
+            # A second object would be none; the page is not read, and comes again.
+            verdict = TABLE["interrupted"]
+            complain(failure_line(verdict.name, "stopped by Ctrl-C", "the same page comes again"))
+            return verdict.exit
+        if who is None or page.next_cursor is None or not asked.moves or not is_heard():
             return lost
+        hold_interrupts()
         return _move(database, who, page.next_cursor)
 
     return with_database("receipts", asked.session_id, ask, as_object=asked.as_object)
+
+
+def _begin(database: Database, who: Registered, *, from_start: bool) -> Registered:
+    """*who* with the place where its reading begins, on disk: what comes from now on is its."""
+    with database.writing() as link:
+        start = first_place(who, reader.tip(link), from_start=from_start)
+        senders.move(link, who, start)
+        return senders.find(link, who.session) or who
 
 
 def _page(link: Connection, asked: Asked, who: Registered | None) -> Page:
@@ -200,7 +213,7 @@ def _registration(known: Registered) -> dict[str, Any]:
         "name": known.name,
         "registered_at": iso(known.registered_at),
         "deleted_at": None if known.deleted_at is None else iso(known.deleted_at),
-        "cursor": known.cursor,
+        "cursor": known.cursor if known.cursor is None or known.cursor >= 0 else None,
     }
 
 
@@ -213,5 +226,5 @@ def _event_line(event: dict[str, Any]) -> str:
 
 def _sender_line(each: dict[str, Any]) -> str:
     gone = f"  unregistered {each['deleted_at']}" if each["deleted_at"] else ""
-    stands = "-" if each["cursor"] is None else each["cursor"]
-    return clean(f"{each['session_id']}  {each['name'] or '-'}  has read up to {stands}{gone}")
+    stands = "nothing yet" if each["cursor"] is None else f"up to {each['cursor']}"
+    return clean(f"{each['session_id']}  {each['name'] or '-'}  has read {stands}{gone}")

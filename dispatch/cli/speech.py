@@ -28,6 +28,14 @@ def speak(lines: list[str], *, quietly: bool = False) -> int:
     return 0
 
 
+def is_heard() -> bool:
+    """Whether stdout is what it was at the start, and was open then.
+
+    In the place of one that was closed, or that nobody reads any more, stands a number.
+    """
+    return not isinstance(getattr(sys.stdout, "name", None), int)
+
+
 def hold_interrupts() -> None:
     """From here on Ctrl-C waits for the end of the process: a verdict is said once, and whole."""
     import signal

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 CRON, SYSTEMD, LAUNCHD = "cron", "systemd", "launchd"
 PRINT, INSTALL, UNINSTALL, STATUS = "print", "install", "uninstall", "status"
 
+_UNTOUCHED = "the crontab is as it was: only the next command changes it"
+
 
 class Answer(Record):
     """What became of a wish."""
@@ -50,11 +52,16 @@ class Wish(Record):
 
 
 def wish_of(kind: str, label: str, *, install: bool, uninstall: bool, status: bool) -> Wish:
-    """What was wished for the unit of *kind*; Usage for more than one thing."""
+    """What was wished for the unit of *kind*; Usage for more than one thing, or an odd *label*."""
     given = {INSTALL: install, UNINSTALL: uninstall, STATUS: status}
     wished = [name for name, is_given in given.items() if is_given]
     if len(wished) > 1:
         raise Usage("give one of --install, --uninstall and --status")
+    if not units.is_plain_label(label):
+        raise Usage(
+            f"a label is 1 to {units.LONGEST_LABEL} letters, digits, dots, hyphens and"
+            f" underscores, a letter first, not {label!r}"
+        )
     return Wish(kind, label, wished[0] if wished else PRINT)
 
 
@@ -96,14 +103,13 @@ def _lines(answer: Answer) -> list[str]:
         return answer.text.removesuffix("\n").split("\n")  # a path may hold other ends of lines
     lines = [render.clean(f"{state}: {path}") for path, state in answer.files]
     if answer.next is not None:
-        return [*lines, f"next: {answer.next}"]
+        return [*(lines or [_UNTOUCHED]), f"next: {answer.next}"]
     known = {True: "yes", False: "no", None: f"not known ({answer.reason})"}
     return [*lines, render.clean(f"active: {known[answer.active]}")]
 
 
 def unit_of(wish: Wish, house: House) -> Unit:
     """The unit of *wish* for the relay of *house*; cron's has no label."""
-    units.refuse_odd_label(wish.label)
     claude = find_binary(house.config().claude_bin, house.env.get("PATH", os.defpath))
     program = units.program_of(sys.argv[0], house.python)
     start, log = units.start_of(program, house.env, claude), house.places.relay_log

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LABEL = "zdo-relay"
+LONGEST_LABEL = 64
 # What was killed is not started again at once: a fault that lasts would take the whole machine.
 THROTTLE_S = 30
 
@@ -22,7 +23,6 @@ THROTTLE_S = 30
 _FOLDERS = ("ZDO_CONFIG", "ZDO_STATE_DIR", "CLAUDE_CONFIG_DIR")
 _NAMES = ("HOME", *_FOLDERS, "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
 _PATH = "/usr/bin:/bin"
-_LONGEST_LABEL = 64
 # Neither XML nor systemd knows the last two.
 _UNWRITABLE = "\x7f\ufffe\uffff"
 
@@ -47,6 +47,7 @@ class Unit(Record):
     kind: str
     text: str  # what is printed
     files: tuple[File, ...]  # in the order in which they are written
+    hint: bytes  # the whole line by which a file is known as made for this state folder
     links: tuple[str, ...]  # what the scheduler itself makes when it is told to begin
     listing: tuple[str, ...]  # the argv that lists what the scheduler has
     mark: str  # the word, or the whole line, by which a listing shows it
@@ -76,14 +77,15 @@ def start_of(program: str, env: Mapping[str, str], claude: str | None) -> Start:
     return Start(program, told | {"PATH": _path_for(claude)})
 
 
-def refuse_odd_label(label: str) -> None:
-    """UnitImpossible for a *label* that is no plain file name, or one that starts oddly."""
+def is_plain_label(label: str) -> bool:
+    """Whether *label* is a plain file name that begins with a letter: never a path or an option."""
     plain = label.isascii() and label.replace("-", "").replace(".", "").replace("_", "").isalnum()
-    if not (plain and label[0].isalpha() and len(label) <= _LONGEST_LABEL):
-        raise UnitImpossible(
-            f"a label is 1 to {_LONGEST_LABEL} letters, digits, dots, hyphens and underscores,"
-            f" a letter first, not {label!r}"
-        )
+    return plain and label[0].isalpha() and len(label) <= LONGEST_LABEL
+
+
+def hint_of(kind: str, log: str) -> str:
+    """What each file says of itself: who made it, and for the state folder that has *log*."""
+    return f"zdo unit {kind} made this for {os.path.dirname(log)} and takes it away again"
 
 
 def refuse_unwritable(*words: str) -> None:

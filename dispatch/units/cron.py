@@ -9,7 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dispatch.units import Start
 
-_LIST = "crontab -l 2>/dev/null"
+# Whoever has no crontab is told so in these words by Debian's, cronie's and macOS's.  Whatever else
+# went wrong, there may be one, and it is not written over.
+_READ = "kept=$(crontab -l) || crontab -l 2>&1 >/dev/null | grep -q 'no crontab for ' || exit 1"
+# An empty crontab has not even an empty line.
+_KEPT = """printf "${kept:+%s\\n}" "$kept\""""
 
 
 def cron_line(start: Start) -> str:
@@ -28,17 +32,21 @@ def cron_line(start: Start) -> str:
 def crontab(start: Start) -> Unit:
     """The unit for cron; it has no file of its own, and its label is its whole line."""
     line = cron_line(start)
-    # Whoever has it already gets no second one; the listing has it as a fixed, whole line.
-    others = f"{_LIST} | grep -vxF {quoted(line)}"
+    # In C those words are English, and grep takes any bytes for text; its 1 says: no line left.
+    others = (
+        f"export LC_ALL=C; {_READ};"
+        f""" kept=$(printf '%s\\n' "$kept" | grep -vxF {quoted(line)}) || [ $? = 1 ] || exit 1;"""
+    )
     return Unit(
         kind="cron",
         text=line + "\n",
         files=(),
+        hint=b"",
         links=(),
         listing=("crontab", "-l"),
         mark=line,
-        begin=f"{{ {others}; printf '%s\\n' {quoted(line)}; }} | crontab -",
-        end=f"{others} | crontab -",
+        begin=f"({others} {{ {_KEPT}; printf '%s\\n' {quoted(line)}; }} | crontab -)",
+        end=f"({others} {_KEPT} | crontab -)",
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dispatch.units import THROTTLE_S, File, Unit, refuse_unwritable
+from dispatch.units import THROTTLE_S, File, Unit, hint_of, refuse_unwritable
 from dispatch.units.cron import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dispatch.units import Start
-
 
 _EVERY_S = 60
 
@@ -31,12 +30,14 @@ def agent(start: Start, label: str, folder: str, log: str) -> Unit:
         # A carrier that is under way is finished, whatever becomes of the pass.
         "AbandonProcessGroup": True,
     }
-    content = plistlib.dumps(told, sort_keys=False)
+    hint = _comment(hint_of("launchd", log))
+    content = plistlib.dumps(told, sort_keys=False).replace(b"<plist ", hint + b"\n<plist ", 1)
     path = f"{folder}/{label}.plist"
     return Unit(
         kind="launchd",
         text=content.decode(),
         files=(File(path, content),),
+        hint=hint,
         links=(),
         listing=("launchctl", "list"),
         mark=label,
@@ -45,3 +46,8 @@ def agent(start: Start, label: str, folder: str, log: str) -> Unit:
         f" launchctl bootstrap gui/$(id -u) {quoted(path)}",
         end=f"launchctl bootout gui/$(id -u)/{label}",
     )
+
+
+def _comment(words: str) -> bytes:
+    """*words* as a comment of XML, which ends at two hyphens."""
+    return f"<!-- {words.replace('&', '&amp;').replace('--', '&#45;&#45;')} -->".encode()

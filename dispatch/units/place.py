@@ -26,13 +26,19 @@ def look(unit: Unit) -> tuple[tuple[str, str], ...]:
 
 
 def install(unit: Unit) -> None:
-    """Write the files of *unit*, or UnitImpossible.
+    """Write the files of *unit*; UnitImpossible, and nothing written, where another one stands.
 
-    Killed in the middle, each file is whole, old or new; asked again, all are new.
+    Killed in the middle, each file is whole or not there; asked again, all are there.
     """
+    for path, state in look(unit):
+        _refuse_what_is_no_file(path)
+        if state == OTHER:
+            raise UnitImpossible(
+                f"{path} is there and differs from what would be written;"
+                " take it away with --uninstall first, or give another --label"
+            )
     for file in unit.files:
         with _told(file.path):
-            _refuse_what_is_no_file(file.path)
             os.makedirs(os.path.dirname(file.path), exist_ok=True)
             write_whole(file.path, file.content)
 
@@ -40,11 +46,28 @@ def install(unit: Unit) -> None:
 def uninstall(unit: Unit) -> None:
     """Remove what was installed of *unit*, last things first; what is gone already is no error.
 
-    Killed in the middle, asked again removes the rest.
+    A file is zdo's and this state folder's when the hint is one of its lines, whatever else was
+    changed in it.  Where one is not: UnitImpossible, and nothing removed.  A link that leads
+    elsewhere is left.  Killed in the middle, asked again removes the rest.
     """
-    for path in (*unit.links, *(file.path for file in reversed(unit.files))):
+    for file in unit.files:
+        _refuse_what_is_no_file(file.path)
+        if _is_strange(file.path, unit.hint):
+            raise UnitImpossible(
+                f"{file.path} is none that zdo unit {unit.kind} made for this state folder;"
+                " remove it by hand, or give another --label"
+            )
+    ours = {os.path.realpath(file.path) for file in unit.files}
+    links = (link for link in unit.links if os.path.realpath(link) in ours)
+    for path in (*links, *(file.path for file in reversed(unit.files))):
         with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(path)
+
+
+def _is_strange(path: str, hint: bytes) -> bool:
+    with _told(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return hint not in read_plain(path).split(b"\n")
+    return False
 
 
 def _state(file: File) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dispatch.errors import UnitImpossible
-from dispatch.units import THROTTLE_S, File, Unit, refuse_unwritable
+from dispatch.units import THROTTLE_S, File, Unit, hint_of, refuse_unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 # A pass that is killed takes no carrier with it: one that is under way is finished, and what
 # waits for an approval at its door goes on waiting.  The colon keeps systemd from reading $.
 _SERVICE = """\
+{hint}
 [Unit]
 Description=zdo relay
 
@@ -29,6 +30,7 @@ StandardError=append:{log}
 
 # Without a [Unit] of its own, both texts together are still one that a parser of such files reads.
 _TIMER = """\
+{hint}
 [Timer]
 OnCalendar=minutely
 AccuracySec=5
@@ -50,19 +52,20 @@ def units(start: Start, label: str, folder: str, log: str) -> Unit:
             f"systemd starts no program with a quote or backslash: {start.program}"
         )
     env = " ".join(_quoted(f"{name}={value}") for name, value in start.env.items())
+    name, hint = f"{label}.timer", f"# {hint_of('systemd', log)}"
     service = _SERVICE.format(
-        env=env, program=_quoted(start.program), throttle=THROTTLE_S, log=_plain(log)
+        hint=hint, env=env, program=_quoted(start.program), throttle=THROTTLE_S, log=_plain(log)
     )
-    name = f"{label}.timer"
     files = (
         File(f"{folder}/{label}.service", service.encode()),
         # A timer without its service would fail every minute: it comes last, and goes first.
-        File(f"{folder}/{name}", _TIMER.encode()),
+        File(f"{folder}/{name}", _TIMER.format(hint=hint).encode()),
     )
     return Unit(
         kind="systemd",
         text="\n".join(f"# {file.path}\n{file.content.decode()}" for file in files),
         files=files,
+        hint=hint.encode(),
         links=(f"{folder}/timers.target.wants/{name}",),
         listing=("systemctl", "--user", "list-timers", "--all", "--full", "--plain", "--no-legend"),
         mark=name,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
+import termios
 
 import pytest
 
@@ -19,6 +23,7 @@ from tests.acceptance.saying import (
     delivered,
     queued,
     refused,
+    wait_for,
 )
 from tests.fakes.door import T
 from tests.fakes.spools import an_event, put
@@ -422,3 +427,59 @@ def test_a08_a_deleted_target_is_67(own_rig):
 
     assert [] == own_rig.runs()
     refused(own_rig, said, "target-unknown", 67)
+
+
+def test_a04_a_page_that_a_closed_stdout_swallowed_is_not_read(own_rig):
+    """Nothing was printed, so nothing was read."""
+    rig = own_rig
+    for number in range(3):
+        rig.zdo("kiss", "nobody", f"line {number}")
+    rig.zdo("register", "--session-id", "me")
+    words = ("receipts", "--resume", "--from-start", "--session-id", "me")
+    for extra in ((), ("--json",)):
+        argv = " ".join(map(shlex.quote, rig.command(*words, *extra)))
+        subprocess.run(["sh", "-c", f"{argv} >&-"], env=rig.env, check=False)
+
+    page = rig.zdo(*words, "--json").json
+
+    assert [1, 2, 3] == [each["id"] for each in page["events"]]
+
+
+def test_a04_reading_begins_when_it_was_first_asked_for(own_rig):
+    """A first resume is on disk before its page: what comes from then on is unread."""
+    rig = own_rig
+    rig.zdo("kiss", "nobody", "before")
+    rig.zdo("register", "--session-id", "me")
+    words = ("receipts", "--resume", "--json", "--session-id", "me")
+    lock = os.open(f"{rig.state}/spool.lock", os.O_RDWR)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    said = rig.zdo(*words)
+    os.close(lock)
+    assert 73 == said.exit
+    assert "events" not in said.json
+    assert [] == rig.zdo(*words).json["events"]
+    rig.zdo("kiss", "nobody", "after")
+
+    assert [2] == [each["id"] for each in rig.zdo(*words).json["events"]]
+
+
+def test_a04_ctrl_c_ends_a_page_that_nobody_takes(reader):
+    """130, no second object on stdout, and the same page comes again."""
+    read(reader)
+    fill(reader, 500)
+    words = ("receipts", "--resume", "--limit", "1000", "--json", "--session-id", ID)
+    running = reader.start(*words)
+    wait_for(lambda: _waiting(running.stdout.fileno()) == 1 << 16)
+    running.send_signal(signal.SIGINT)
+    # Some of the page has been read when it ends; the rest comes to nobody.
+    out, err = running.communicate(timeout=10)
+
+    assert (130, 0) == (running.returncode, out.count("\n")), err
+    assert "the same page comes again" in err
+    assert 500 == len(read(reader, "--limit", "1000")["events"])
+
+
+def _waiting(pipe: int) -> int:
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]

@@ -250,3 +250,41 @@ def test_an_answer_may_come_from_a_file_or_a_pipe(rig):
     answer(rig.zdo("kiss", "--json", "--reply", asked, "--file", path))
     answer(rig.zdo("kiss", "--json", "--reply", asked, "-", stdin="from a pipe"))
     os.unlink(path)
+
+
+def test_a_sender_of_any_length_stops_nobody(own_rig):
+    """The kernel takes no such text in one variable; the carrier gets its beginning."""
+    rig = own_rig
+    door = rig.door()
+    long = "y" * 131_060
+    for line, sender in (("one", long), ("two", "me")):
+        told = delivered(
+            rig.zdo("kiss", "--queue", "--json", "fable", line, "--session-id", sender), "queued"
+        )
+        assert sender == told["sender"]
+
+    assert 0 == rig.zdo("relay").exit
+
+    assert 1 == len(door.calls(1))
+
+
+def test_looking_needs_no_state_folder_that_works(own_rig):
+    """A dry run and a resolve write nothing, so what only writers need does not stop them."""
+    rig = own_rig
+    rig.door()
+    os.mkdir(rig.state, 0o700)
+    with open(f"{rig.state}/zdo.db", "wb") as file:
+        file.write(b"no database at all" * 500)
+
+    assert 0 == rig.zdo("resolve", "fable").exit
+    assert 0 == rig.zdo("kiss", "--dry-run", "fable", "hello").exit
+
+
+def test_a_key_that_is_known_is_no_answer_to_nobody(rig):
+    """An answer to a delivery that never was says so, whatever its key stands for."""
+    rig.door()
+    answer(rig.zdo("kiss", "--json", "fable", "yes", "--key", "a-key"))
+
+    said = rig.zdo("kiss", "--json", "--reply", ABSENT, "yes", "--key", "a-key")
+
+    complained(said, "target-unknown", 67)

@@ -537,7 +537,7 @@ def test_a_follower_looks_once_a_second(own_rig):
     try:
         wait_for(lambda: followers_of(process), "the first pass")
         (pid,) = followers_of(process)
-        time.sleep(7)
+        time.sleep(10)
         os.kill(pid, signal.SIGTERM)
         assert 0 == process.wait(20)
     finally:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import pytest
 
 from tests.acceptance.saying import OTHER, delivered, refused
@@ -236,3 +239,81 @@ def test_a_ticket_that_is_the_postboxs_is_misbound(rig, tickets):
 
     refused(rig, rig.zdo("kiss", "--json", TICKET, "line"), "carrier-misbound", 2)
     assert [] == rig.runs()
+
+
+def unusable(door: object) -> None:
+    """Take from the row of *door* what makes it usable."""
+    with open(door.row_file, encoding="utf-8") as file:
+        row = json.load(file)
+    del row["messagingSocketPath"]
+    with open(door.row_file, "w", encoding="utf-8") as file:
+        json.dump(row, file)
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_t07_a_session_without_a_usable_row_is_a_candidate_all_the_same(rig, tickets, torn):
+    """T07: the pane's events may be its own, so the other is not the only one."""
+    in_pane(rig)
+    second = rig.door(session_id=OTHER, name="second", env={"TERM_SESSION_ID": PANE})
+    unusable(second)
+    if torn:
+        os.truncate(second.row_file, 40)
+    tickets.add(TICKET, "create", 60)
+    tickets.add(TICKET, "comment", agent=f"claude@{PANE}")
+
+    for address in (TICKET, f"tsid:{PANE}"):
+        told = refused(rig, rig.zdo("kiss", "--json", address, "line"), "target-ambiguous", 67)
+        assert f"pid {second.pid}, whose row cannot be used" in told["reason"]
+    assert [] == rig.runs()
+
+
+def test_t07_what_a_session_without_a_usable_row_does_is_not_its_neighbours(rig, tickets):
+    """T07: its ticket is bound to nobody, and the refusal says to whom it would be."""
+    in_pane(rig)
+    other = rig.door(session_id=OTHER, name="second")
+    unusable(other)
+    tickets.add(TICKET, "create", 60)
+    tickets.add(TICKET, "action", correlation_id=f"pid:{other.pid}")
+
+    assert f"pid {other.pid}, whose row cannot be used, is" in unbound(rig)
+
+
+def test_a_configured_ticket_that_nobody_works_on_may_wait(own_rig):
+    """As a configured name may; the relay asks again in every pass."""
+    rig, tickets = own_rig, Tickets(own_rig.home)
+    rig.configure(f'[targets.job]\nticket = "{TICKET}"\n')
+    told = delivered(rig.zdo("kiss", "--queue", "--json", "job", "kept"), "queued")
+    assert ("job", P) == (told["target"]["id"], told["carrier"]["session_id"])
+    refused(rig, rig.zdo("kiss", "--queue", "--json", TICKET, "kept"), "ticket-unbound", 67)
+    assert 0 == rig.zdo("relay").exit
+    door = in_pane(rig)
+    tickets.add(TICKET, "create", 60)
+    tickets.add(TICKET, "comment", agent=f"claude@{PANE}")
+
+    assert 0 == rig.zdo("relay").exit
+
+    assert 1 == len(door.calls(1))
+
+
+def test_a_doubt_stays_in_the_session_where_it_is(own_rig):
+    """The ticket moves on; what is held holds back its own session's queue, and no other's."""
+    rig, tickets = own_rig, Tickets(own_rig.home)
+    rig.configure(f'[targets.job]\nticket = "{TICKET}"\n')
+    first = in_pane(rig, accept="hold")
+    tickets.add(TICKET, "create", 60)
+    tickets.add(TICKET, "comment", 50, agent=f"claude@{PANE}")
+    delivered(rig.zdo("kiss", "--queue", "--json", "job", "one"), "queued")
+    assert 3 == rig.zdo("relay").exit
+    second = rig.door(session_id=OTHER, name="second", env={"TERM_SESSION_ID": "another"})
+    tickets.add("TK-2", "create", 40)
+    tickets.add("TK-2", "comment", agent=f"claude@{PANE}")
+    tickets.add(TICKET, "comment", agent="claude@another")
+    first.change(accept="surface")
+    for address, line in (("job", "two"), (OTHER, "three"), (T, "four")):
+        delivered(rig.zdo("kiss", "--queue", "--json", address, line), "queued")
+
+    rig.zdo("relay")
+
+    told = [f["message"]["content"] for c in second.calls() for f in c["frames"] if "message" in f]
+    assert ["two", "three"] == told
+    assert 1 == len(first.calls())

@@ -124,6 +124,7 @@ class Household:
             delivery_id=key,
             key=key,
             verdict=TABLE["queued"],
+            sender=draft.sender,
             line=LineFacts(len(body), draft.digest.hex()),
         )
         with self.opened() as database:

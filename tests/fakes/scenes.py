@@ -33,9 +33,10 @@ def an_owner(pid: int, session_id: str, **changes: Any) -> Owner:
     return Owner(pid=pid, session_id=session_id, **(plain | changes))
 
 
-def a_roster(*owners: Owner, known: tuple[str, ...] = (), blind: tuple[str, ...] = ()) -> Roster:
-    """A roster of *owners* under a ledger with a create for each of *known*."""
+def a_roster(*owners: Owner, known: tuple[str, ...] = (), **changes: Any) -> Roster:
+    """A roster of *owners* under a ledger with a create for each of *known*, with *changes*."""
     ledger = Ledger()
     ledger.known |= set(known)
     ledger.lines = len(known)
-    return Roster(owners, Reading(ledger, LEDGER, None), blind)
+    plain = {"others": (), "reading": Reading(ledger, LEDGER, absent=not known), "blind": ()}
+    return Roster(owners, **(plain | changes))

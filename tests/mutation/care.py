@@ -51,7 +51,7 @@ FAULTS = (
         "dispatch/look_around.py",
         "    if blind:",
         "    if not seen:",
-        (_HEALTH, "-k", "processes"),
+        (_HEALTH, "-k", "odd_process"),
     ),
     Fault(
         "believe-a-memory-of-the-ledger",
@@ -178,5 +178,26 @@ FAULTS = (
         "grep -vxF ",
         "grep -vF ",
         (_UNITS, "-k", "cron_is_told"),
+    ),
+    Fault(
+        "write-over-a-crontab-that-cannot-be-read",
+        "dispatch/units/cron.py",
+        "'no crontab for ' || exit 1",
+        "'no crontab for '",
+        (_UNITS, "-k", "cannot_be_read"),
+    ),
+    Fault(
+        "write-over-a-unit-that-differs",
+        "dispatch/units/place.py",
+        "        if state == OTHER:",
+        "        if False:",
+        (_PLACE,),
+    ),
+    Fault(
+        "take-away-what-others-made",
+        "dispatch/units/place.py",
+        "        if _is_strange(file.path, unit.hint):",
+        "        if False:",
+        (_PLACE,),
     ),
 )

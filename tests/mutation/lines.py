@@ -377,4 +377,11 @@ FAULTS = (
         "    open(moved_to, 'w').close()\n",
         ("tests/unit/test_fsck.py",),
     ),
+    Fault(
+        "a-doubt-follows-its-address",
+        "dispatch/due.py",
+        "    if line.state == kept.QUEUED:\n        return None\n    session",
+        "    if line.state:\n        return None\n    session",
+        ("tests/unit/test_due.py", "-k", "stays_with_the_session"),
+    ),
 )

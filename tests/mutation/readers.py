@@ -21,15 +21,15 @@ FAULTS = (
     Fault(
         "a-page-that-nobody-got-is-read",
         "dispatch/cli/reading.py",
-        "not asked.moves or sys.stdout is not stdout:",
+        "not asked.moves or not is_heard():",
         "not asked.moves:",
         (_READING, "-k", "nobody_got"),
     ),
     Fault(
         "cursor-before-the-page",
         "dispatch/cli/reading.py",
-        "        stdout = sys.stdout\n",
-        "        stdout = sys.stdout\n"
+        "            page = _page(link, asked, who)\n",
+        "            page = _page(link, asked, who)\n"
         "        if who is not None and page.next_cursor is not None and asked.moves:\n"
         "            _move(database, who, page.next_cursor)\n",
         (_READERS, "-k", "a04_killed"),
@@ -134,8 +134,8 @@ FAULTS = (
     Fault(
         "deleted-target-is-kissed",
         "dispatch/senders.py",
-        "    present(link, session_id)\n",
-        "    find(link, session_id)\n",
+        "        raise TargetDeleted(known.session, known.deleted_at)",
+        "        return",
         (_READERS, "-k", "a08_a_deleted_target"),
     ),
     Fault(
@@ -230,10 +230,10 @@ FAULTS = (
         (_SIGN,),
     ),
     Fault(
-        "an-answer-to-any-word",
+        "a-header-that-promises-anybody",
         "dispatch/sign.py",
-        "    return parse_uuid(sender) is not None or config.target(sender) is not None",
-        "    return True",
+        "    is_plain = _is_plain(sender) and can_be_answered(sender, config)",
+        "    is_plain = _is_plain(sender)",
         (_SIGN,),
     ),
     Fault(
@@ -244,10 +244,10 @@ FAULTS = (
         (_INTAKE,),
     ),
     Fault(
-        "an-answer-to-anonymous",
-        "dispatch/story.py",
-        "    if line.sender == ANONYMOUS:",
-        "    if not line.sender:",
+        "an-answer-to-any-word",
+        "dispatch/intake.py",
+        "    if not can_be_answered(sender, config):",
+        "    if not sender:",
         (_INTAKE,),
     ),
     Fault(
@@ -263,5 +263,33 @@ FAULTS = (
         "    return replace(result, warning=errand.telling.result.warning)",
         "    return result",
         (_SPEAKING, "-k", "a08_a_sender"),
+    ),
+    Fault(
+        "a-closed-stdout-is-heard",
+        "dispatch/cli/speech.py",
+        '    return not isinstance(getattr(sys.stdout, "name", None), int)',
+        "    return True",
+        (_READERS, "-k", "a04_a_page_that"),
+    ),
+    Fault(
+        "reading-begins-when-it-works",
+        "dispatch/cli/reading.py",
+        "        if asked.moves and who is not None and who.cursor is None:",
+        "        if asked.moves and who is None:",
+        (_READERS, "-k", "a04_reading_begins"),
+    ),
+    Fault(
+        "ctrl-c-is-a-page-read",
+        "dispatch/cli/reading.py",
+        "            return verdict.exit\n        if who",
+        "            return _move(database, who, page.next_cursor)\n        if who",
+        (_READING, "-k", "ctrl_c"),
+    ),
+    Fault(
+        "a-sender-as-long-as-it-likes",
+        "carrier/argv.py",
+        "else ascii(value))[:_LONGEST]",
+        "else ascii(value))",
+        (_SPEAKING, "-k", "any_length"),
     ),
 )

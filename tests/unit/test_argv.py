@@ -201,3 +201,11 @@ def test_the_shell_command_names_the_interpreter_it_was_given():
     """Not the one on some PATH."""
     assert shutil.which("true") is not None
     assert wrapper_command("/opt/py/bin/python", "/r").startswith("'/opt/py/bin/python' -IS -c ")
+
+
+def test_a_sender_of_any_length_can_be_passed():
+    """One that the kernel refuses would stop every line of its round."""
+    env = env_of({}, sender="é" * 200_000)
+
+    assert "é" * 16_384 == env["ZDO_SENDER_SESSION_ID"]
+    subprocess.run(["/bin/true"], env=env, check=True)

@@ -6,15 +6,16 @@ import hashlib
 
 import pytest
 
-from dispatch import due, kept, pace, spool
+from dispatch import due, journal, keep, kept, pace, spool
 from dispatch.database import Database
 from dispatch.due import Halt, due_next
 from dispatch.outcome import Outcome, queued
 from registry.ids import new_uuid
+from registry.record import replace
 from registry.targets import Target
 from tests.fakes.envelopes import P, T
 from tests.fakes.evidence import OTHER, a_config, a_listing, a_row
-from tests.fakes.household import key_of
+from tests.fakes.household import asked, envelope_of, key_of
 from tests.fakes.rows import a_line
 from tests.fakes.scenes import a_scene
 
@@ -521,3 +522,40 @@ def test_ten_thousand_lines_to_a_dead_target_cost_one_to_a_live_one_nothing(data
     assert ["target-not-running"] == [halt.result.verdict.name for halt in found.halts]
     assert read < 100
     assert 0 < many <= 1.2 * few
+
+
+def begin(database, number, session):
+    """An attempt of line *number* in *session*, which nobody knows the end of."""
+    claim(database, number)
+    with database.writing() as link:
+        result = asked(delivery_id=key_of(number), key=key_of(number))
+        result = replace(result, target=replace(result.target, session_id=session))
+        keep.begun(link, journal.CLAIMED, result, envelope_of(replace(result, attempt=1)), NOW)
+        owner = kept.find(link, key_of(number)).owner
+        assert spool.settle(link, key_of(number), owner, BLOCKS["in doubt"], NOW)
+
+
+def test_a_doubt_stays_with_the_session_that_it_is_in(database):
+    """Its address means another session now: that one waits for nothing, the first one does."""
+    put(database, 1, "whoever")
+    begin(database, 1, T)
+    put(database, 2, "whoever")
+    put(database, 3, "sonnet")
+    put(database, 4, "fable")
+    bearer = replace(ELSE, name="fable")
+    config = a_config(FABLE, SONNET, NAMED)
+
+    found = plan(database, replace(RUNS, name="other"), bearer, config=config)
+
+    assert [2, 3] == numbers(found.ready)
+    assert [1] == numbers(found.halts)
+    assert T == found.halts[0].result.target.session_id
+
+
+def test_a_doubt_without_a_story_stays_with_its_address(database):
+    """What a salvage saved without its entries has nothing else."""
+    put(database, 1)
+    settle(database, 1, BLOCKS["in doubt"])
+    put(database, 2)
+
+    assert [] == ready(database)

@@ -165,3 +165,11 @@ def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("file")
 
     assert read_plain(str(tmp_path / "link")) == b"x"
+
+
+def test_a_pipe_planted_in_the_way_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody reads it, and nobody need."""
+    os.mkfifo(tmp_path / "x.new")
+
+    with pytest.raises(OSError, match=r"No such device|Device not configured"):
+        write_whole(str(tmp_path / "x"), b"content")

@@ -724,7 +724,7 @@ def test_a_reader_that_nobody_can_be_is_lost(house, path, session):
     """No command would ever find its row."""
     with_readers(path, a_reader(1, session=session), a_reader(2))
 
-    assert saved_of(house, readers=1) == fsck.check(house).saved
+    assert saved_of(house, readers=1, lost_readers=1) == fsck.check(house).saved
     assert {2: a_reader(2)} == readers_in(path)
 
 
@@ -796,3 +796,30 @@ def test_a_file_that_lost_its_first_page_keeps_its_readers(house, path, size):
 
     assert saved == fsck.check(house).saved
     assert before == readers_in(path)
+
+
+def test_readers_that_are_lost_are_counted(house, path):
+    """As far as the index still names them."""
+    with_readers(path, a_reader(1), a_reader(2))
+    page = roots(path)["reader"] - 1
+    with open(path, "r+b") as file:
+        file.seek(page * 4096)
+        file.write(b"\xff" * 4096)
+
+    saved = fsck.check(house).saved
+
+    assert (0, 2) == (saved.readers, saved.lost_readers)
+    assert {} == readers_in(path)
+
+
+def test_of_readers_that_nothing_names_one_is_lost_at_least(house, path):
+    """Table and index are gone: nobody knows how many there were."""
+    with_readers(path, a_reader(1), a_reader(2))
+    with open(path, "r+b") as file:
+        for name in ("reader", "sqlite_autoindex_reader_1"):
+            file.seek((roots(path)[name] - 1) * 4096)
+            file.write(b"\xff" * 4096)
+
+    saved = fsck.check(house).saved
+
+    assert (0, 1) == (saved.readers, saved.lost_readers)

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from registry.home import open_state
 from registry.processes import Processes
 from registry.record import replace
 from registry.surroundings import Seen
+from tests.fakes.envelopes import T
 from tests.fakes.evidence import OTHER, StoppedClock
 from tests.fakes.household import BEGAN, ROOT, Household
 from tests.fakes.spools import SCHEMA_1, a_house
@@ -427,6 +429,30 @@ def test_processes_that_cannot_be_seen_are_told(home):
     item = found(home, "process-sources", processes=Blind())
 
     assert (False, f"pid {os.getpid()}: ps took too long") == (item.ok, item.detail)
+
+
+def test_one_odd_process_is_not_the_sources_fault(home):
+    """It is told, and nobody is sent to mend what is whole."""
+    home.registry.add(sessionId=T, pid=odd_process(home))
+
+    item = found(home, "process-sources")
+
+    assert item.ok is None
+    assert "two different TERM_SESSION_ID" in item.detail
+
+
+def odd_process(home):
+    """The pid of a process whose environment has a name twice."""
+    code = (
+        "import ctypes; ctypes.CDLL(None).execve(b'/bin/sleep',"
+        " (ctypes.c_char_p * 3)(b'sleep', b'600', None),"
+        " (ctypes.c_char_p * 3)(b'TERM_SESSION_ID=a', b'TERM_SESSION_ID=b', None))"
+    )
+    running = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.DEVNULL)
+    home.registry._sleepers.append(running)
+    while Path(f"/proc/{running.pid}/cmdline").read_bytes() != b"sleep\x00600\x00":
+        time.sleep(0.01)
+    return running.pid
 
 
 def test_a_ps_that_is_missing_is_told(home):

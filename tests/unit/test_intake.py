@@ -6,13 +6,15 @@ import hashlib
 
 import pytest
 
+from dispatch import keep
 from dispatch.errand import Errand, Order
-from dispatch.errors import DeliveryUnknown, LineInvalid, NobodyToAnswer
+from dispatch.errors import DeliveryUnknown, JournalUnreadable, LineInvalid, NobodyToAnswer
 from dispatch.intake import take_in
 from dispatch.line import MOST_BYTES
 from dispatch.telling import Telling
+from dispatch.verdict import TABLE
 from tests.fakes.envelopes import DELIVERY, T
-from tests.fakes.household import Household, asked
+from tests.fakes.household import Household, asked, key_of
 
 
 @pytest.fixture
@@ -58,17 +60,37 @@ def test_the_header_counts(home):
 
 
 def test_an_answer_goes_to_the_sender(home):
-    """Whoever that was, as it was spelled."""
-    home.queued(sender="nightly")
+    """A session by its id, a configured target by its name."""
+    home.configure('[targets.ci]\nname = "ci"\n')
+    for number, sender in enumerate((T, "ci"), 1):
+        home.queued(key_of(number), sender=sender)
 
-    assert "nightly" == taken(home, address=None, reply=DELIVERY.upper()).address
+        assert sender == taken(home, address=None, reply=key_of(number).upper()).address
 
 
-def test_nobody_answers_the_anonymous(home):
-    """They left no address."""
-    home.queued()
+@pytest.mark.parametrize("sender", ["anonymous", "nightly", "TK-11", "name:fable", "tsid:x"])
+def test_nobody_answers_whom_no_address_names(home, sender):
+    """Whoever bears the word as a name, or works on that ticket, did not ask."""
+    home.configure('[targets.anonymous]\nname = "fable"\n')
+    home.queued(sender=sender)
 
-    with pytest.raises(NobodyToAnswer, match="anonymous"):
+    with pytest.raises(NobodyToAnswer, match=sender):
+        taken(home, address=None, reply=DELIVERY)
+
+
+def test_who_was_refused_can_be_answered_too(home):
+    """The journal knows the sender of every delivery."""
+    keep.refuse(home.house(), asked(sender=T, verdict=TABLE["target-unknown"]), "nobody", 1.5)
+
+    assert T == taken(home, address=None, reply=DELIVERY).address
+
+
+def test_a_journal_that_nobody_can_read_names_no_sender(home):
+    """It is told as such."""
+    home.queued(sender=T)
+    home.alter("UPDATE event SET body = ?", "[]")
+
+    with pytest.raises(JournalUnreadable):
         taken(home, address=None, reply=DELIVERY)
 
 

@@ -76,3 +76,14 @@ def test_the_newest_class_is_that_of_the_newest_entry_about_the_line(database):
             told.append(journal.newest(link, ONE)[0])
 
     assert [None, "queued", "target-status", "target-status", None] == told
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", "half", '{"result": null}'])
+def test_an_attempt_that_nobody_can_read_was_for_no_session(database, body):
+    """Then only the line's address is known."""
+    with database.writing() as link:
+        journal.add(link, "d", journal.CLAIMED, {}, 1.5)
+        link.execute("UPDATE event SET body = ?", (body,))
+
+        assert journal.session_of(link, "d") is None
+        assert journal.session_of(link, "no such delivery") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -314,7 +315,13 @@ def odd(**changes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 def odd_ledger(**changes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """The memory with *changes* to the ledger in it."""
-    return lambda found: found | {"ledger": found["ledger"] | changes}
+    return lambda found: with_ledger(found, **changes)
+
+
+def with_ledger(found: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """*found* with *changes* to the ledger in it, and the sum that fits them."""
+    told = json.dumps(json.loads(found["ledger"]) | changes)
+    return found | {"ledger": told, "sum": hashlib.sha256(told.encode()).hexdigest()}
 
 
 # One entry each that nobody could have made, besides one that is right.
@@ -338,6 +345,8 @@ EVENT = [NOW], [1], ["TK-1"], [True], [None], [None]
         odd(digest=None),
         odd(ledger=None),
         odd(ledger={}),
+        odd(ledger="{}"),
+        lambda found: found | {"ledger": found["ledger"].replace("TK-1", "TK-2", 1)},
         odd_ledger(more=1),
         odd_ledger(known=None),
         odd_ledger(known="TK-1"),
@@ -390,10 +399,22 @@ def test_every_prefix_of_a_memory_is_ignored(place: Place) -> None:
 
 def test_a_memory_of_another_format_is_not_taken(place: Place) -> None:
     """Whatever stands in it: a later zdo may mean another thing."""
-    found = place.remembered()
+    found = with_ledger(place.remembered(), known=[])
     found["origin"][0] += 1
-    found["ledger"]["known"] = []
     place.memory.write_text(json.dumps(found))
+
+    assert place.fresh() == place.read()
+
+
+def test_a_correction_in_place_is_noticed(place: Place) -> None:
+    """As many bytes for others, far from both edges, and nothing added."""
+    content = place.path.read_bytes()
+    place.read()
+    middle = content.index(b"TK-", len(content) // 2)
+    with place.path.open("r+b") as file:
+        file.seek(middle)
+        file.write(b"XX")
+    os.utime(place.path, ns=(1, 1))
 
     assert place.fresh() == place.read()
 
@@ -410,8 +431,7 @@ def test_a_state_folder_is_never_made(tmp_path: Path) -> None:
 
 def test_a_folder_that_others_may_write_is_not_trusted(place: Place) -> None:
     """Its memory is neither taken nor written."""
-    found = place.remembered()
-    found["ledger"]["known"] = []
+    found = with_ledger(place.remembered(), known=[])
     place.memory.write_text(planted := json.dumps(found))
     assert set() == place.read()["known"]  # in a folder of ours it would be taken
     place.state.chmod(0o777)

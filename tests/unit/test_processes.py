@@ -100,7 +100,31 @@ def test_a_stat_without_a_living_process_has_no_token(tmp_path: Path, stat: byte
     else:
         (tmp_path / "7" / "stat").write_bytes(stat)
 
+    (tmp_path / "self").mkdir()
+
     assert Processes("linux", proc=str(tmp_path)).start_token(7) is None
+
+
+@linux
+def test_where_proc_is_hidden_ps_is_asked(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
+    """An empty /proc would make every process look ended."""
+    processes = Processes("linux", proc=str(tmp_path))
+
+    assert Processes("darwin").start_token(child.pid) == processes.start_token(child.pid)
+    assert (False, None) == (processes.comparable(), processes.domain())
+
+
+def test_a_ps_that_hangs_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: subprocess.Popen[bytes]
+) -> None:
+    """Twenty sessions do not cost twenty time-outs."""
+    calls = tmp_path / "calls"
+    ps_says(monkeypatch, tmp_path, f"echo >> {calls}; exec sleep 60")
+    monkeypatch.setattr("registry.processes._PS_SECONDS", 0.2)
+    processes = Processes("darwin")
+
+    assert ["", "", ""] == [processes.start_token(child.pid) for _ in range(3)]
+    assert 1 == len(calls.read_text().splitlines())
 
 
 @linux
@@ -138,7 +162,7 @@ def test_ps_gives_a_token_that_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: subprocess.Popen[bytes]
 ) -> None:
     """Blanks of the column layout do not count."""
-    script = 'test "$LC_ALL $*" = "C -o stat=,lstart= -p %d" && '
+    script = 'test "$LC_ALL $*" = "C -o stat= -o lstart= -p %d" && '
     script += "echo 'Ss   Mon  Nov 30 14:24:04 2026    '"
     ps_says(monkeypatch, tmp_path, script % child.pid)
 

@@ -147,7 +147,7 @@ def test_a_registration_is_a_sentence_for_a_person(speak):
     assert (0, "") == (again[0], again[2])
     assert again[1].startswith("already unregistered at 2")
     one, two = speak("senders")[1].splitlines()
-    assert one.startswith(f"{ID}  x y  has read up to -  unregistered 2")
+    assert one.startswith(f"{ID}  x y  has read nothing yet  unregistered 2")
     assert "cron  -  has read up to 4" == two
 
 
@@ -435,6 +435,20 @@ def test_a_page_that_nobody_got_comes_again(home, zdo, monkeypatch, error, statu
         assert status == reading.receipts(reading.Asked(session_id=ID, resume=True))
         sys.stdout.close()
 
+    assert 1 == cursor_of(home)
+
+
+def test_a_page_that_ctrl_c_cut_off_comes_again(home, zdo, monkeypatch, capsys):
+    """130 and one line on stderr; a second object would be none."""
+    zdo("register", "--session-id", ID)
+    zdo("ack", "--cursor", "1", "--session-id", ID)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", Gone(KeyboardInterrupt()))
+        asked_for = reading.Asked(session_id=ID, resume=True, as_object=True)
+        assert 130 == reading.receipts(asked_for)
+
+    told = "zdo: interrupted: stopped by Ctrl-C; the same page comes again\n"
+    assert ("", told) == capsys.readouterr()
     assert 1 == cursor_of(home)
 
 

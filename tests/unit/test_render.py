@@ -152,7 +152,7 @@ SAVED = Saved("/s/corrupt/x", lines=3, events=9, doubted=1, dead=2, lost_lines=4
             [
                 (
                     "fsck: saved lines: 3 (in doubt: 1, damaged: 2), entries: 9, readers: 0;"
-                    " lost at least: lines 4, entries 5"
+                    " lost at least: lines 4, entries 5, readers 0"
                 ),
                 "was damaged: page 3\\x1b",
             ],

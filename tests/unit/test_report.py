@@ -203,7 +203,7 @@ def test_whatever_4_mib_hold_reading_is_quick_and_small(name):
     took = time.process_time() - began
 
     assert isinstance(found, Report | Unreadable)
-    assert took < 0.5
+    assert took < 2.0
     tracemalloc.start()
     parse_report(HOSTILE[name])
     _, peak = tracemalloc.get_traced_memory()

@@ -222,7 +222,7 @@ def test_two_at_work_on_one_are_a_refusal(address: str) -> None:
 @pytest.mark.parametrize(
     ("roster", "why"),
     [
-        (a_roster(an_owner(7, FABLE)), f"{LEDGER} has no events"),
+        (a_roster(an_owner(7, FABLE)), f"there is no {LEDGER}"),
         (a_roster(an_owner(7, FABLE), known=("TK-1",)), f"{LEDGER} has no create for it"),
         (a_roster(an_owner(7, FABLE), known=(TICKET,)), ""),
         (
@@ -248,6 +248,35 @@ def test_a_ticket_of_nobody_says_what_is_missing(address: str, roster: Roster, w
     assert (TICKET, why) == (caught.value.ticket, caught.value.why)
     because = f" ({why})" if why else ""
     assert f"TK REQUIRED: no running session is bound to {TICKET}{because}" == str(caught.value)
+
+
+OUTSIDER = an_owner(9, OTHER, ticket=TICKET, source="correlation", tsid=PANE)
+
+
+@pytest.mark.parametrize("address", [TICKET, f"tsid:{PANE}", "job", "pane"])
+def test_beside_one_whose_row_cannot_be_used_nobody_is_the_only_one(address: str) -> None:
+    """It may be its work; which of the two is meant is not ours to choose."""
+    with pytest.raises(AddressAmbiguous) as caught:
+        seen(address, a_roster(busy(ROW), others=(OUTSIDER,)), ROW)
+
+    outside = "pid 9, whose row cannot be used"
+    assert ("fable-1a (388e03f6, pid 7)", outside) == caught.value.candidates
+
+
+@pytest.mark.parametrize("address", [TICKET, "job"])
+def test_a_ticket_of_one_whose_row_cannot_be_used_is_bound_to_nobody(address: str) -> None:
+    """And the refusal says whose it is."""
+    with pytest.raises(TicketUnbound, match="pid 9, whose row cannot be used, is"):
+        seen(address, a_roster(an_owner(7, FABLE), others=(OUTSIDER,)), ROW)
+
+
+def test_a_pane_of_one_whose_row_cannot_be_used_says_so() -> None:
+    """A configured one does not run, as far as can be used."""
+    roster = a_roster(an_owner(7, FABLE), others=(OUTSIDER,))
+
+    with pytest.raises(AddressUnknown, match="pid 9, whose row cannot be used"):
+        seen(f"tsid:{PANE}", roster, ROW)
+    assert seen("pane", roster, ROW).row is None
 
 
 def test_an_empty_pane_is_unknown_and_a_configured_one_does_not_run() -> None:

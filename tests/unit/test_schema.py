@@ -307,3 +307,32 @@ def test_a_key_of_a_long_file_is_found_in_time() -> None:
 
     assert found[:2] == (2, "targets.t0.session")
     assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "why"),
+    [
+        ("root = 'project'", "root", "is not absolute"),
+        ("root = '~nobody/x'", "root", "is not absolute"),
+        ("root = ''", "root", "is not absolute"),
+        ("root = 5", "root", ""),
+        ("correlation = '('", "correlation", "is not a regular expression"),
+        ("correlation = '[0-9]+'", "correlation", "needs exactly one group"),
+        ("correlation = '([0-9])([0-9])'", "correlation", "needs exactly one group"),
+        ("ledger = 'x'", "ledger", "is not a known key"),
+    ],
+)
+def test_a_ledger_without_sense_is_refused(line: str, key: str, why: str) -> None:
+    """Another folder in every working folder, or a pattern that finds no process."""
+    found = fault(f"[tickets]\n{line}\n")
+
+    assert (2, f"tickets.{key}") == found[:2]
+    assert why in found[2]
+
+
+def test_a_pane_is_configured_by_its_id_alone() -> None:
+    """With the prefix of an address it would never be found."""
+    line, key, why = fault("[targets.desk]\ntsid = 'tsid:w0t1p0:x'\n")
+
+    assert (2, "targets.desk.tsid") == (line, key)
+    assert "without tsid:" in why

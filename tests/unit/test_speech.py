@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -101,3 +103,18 @@ def test_a_stderr_that_takes_nothing_is_no_failure():
         speech.complain("x")
 
         assert speech.speak([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("redirected", "heard"), [("", True), (">&-", False), (">/dev/null", True)]
+)
+def test_a_stdout_that_was_closed_hears_nothing(redirected, heard):
+    """What stands in its place is only there so that nothing else gets its number."""
+    code = (
+        "import sys; from dispatch.cli import main, speech; main._fill_standard_descriptors();"
+        " sys.stderr.write(str(speech.is_heard()))"
+    )
+    argv = ["sh", "-c", f"{shlex.join([sys.executable, '-c', code])} {redirected}"]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=True)
+
+    assert str(heard) == ended.stderr

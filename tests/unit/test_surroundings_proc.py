@@ -248,3 +248,13 @@ def test_a_process_of_somebody_else_keeps_its_environment() -> None:
     assert ("its environment could not be read: Permission denied",) == seen.blind
     assert seen.tsid is None
     assert seen.started is not None
+
+
+def test_an_environment_that_was_written_over_tells_nothing(tmp_path: Path) -> None:
+    """A process that paints over its memory has no pane that could be told."""
+    proc = FakeProc(tmp_path)
+    proc.add(7, environ=b"\0" * 64)
+
+    found = see({7: ""}, linux=True, env={}, proc=proc.path, clock=Fixed())[7]
+
+    assert (None, ("its environment was written over",)) == (found.tsid, found.blind)

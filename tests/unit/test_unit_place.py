@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,11 @@ def unit(tmp_path):
     return Unit(
         kind="systemd",
         text="",
-        files=(File(f"{folder}/a.service", b"one\n"), File(f"{folder}/a.timer", b"two\n")),
+        files=(
+            File(f"{folder}/a.service", b"# ours\none\n"),
+            File(f"{folder}/a.timer", b"# ours\ntwo\n"),
+        ),
+        hint=b"# ours",
         links=(f"{folder}/timers.target.wants/a.timer",),
         listing=(),
         mark="a.timer",
@@ -48,14 +53,42 @@ def test_what_is_installed_is_there_whole(unit):
         assert os.stat(file.path).st_mode & 0o777 == 0o600
 
 
-def test_an_older_one_is_replaced(unit):
-    """It differs before, and does not after."""
-    install(replace(unit, files=tuple(replace(file, content=b"old\n") for file in unit.files)))
-    assert [OTHER, OTHER] == states(unit)
+def test_what_differs_is_never_written_over(unit):
+    """It is named before anything is written; taken away first, the new ones fit."""
+    last = unit.files[1]
+    install(replace(unit, files=(replace(last, content=b"# ours\nedited\n"),)))
 
+    with pytest.raises(UnitImpossible, match=r"a\.timer is there and differs .* --uninstall first"):
+        install(unit)
+
+    assert [ABSENT, OTHER] == states(unit)
+    uninstall(unit)
     install(unit)
-
+    install(unit)
     assert [CURRENT, CURRENT] == states(unit)
+
+
+@pytest.mark.parametrize("content", [b"by hand\n", b"# ours of another folder\n", b""])
+def test_what_is_not_ours_is_never_taken_away(unit, content):
+    """Not zdo's, or another state folder's: it is named, and nothing is removed."""
+    install(unit)
+    Path(unit.files[0].path).write_bytes(content)
+
+    with pytest.raises(UnitImpossible, match=r"a\.service is none that zdo unit systemd made"):
+        uninstall(unit)
+
+    assert [OTHER, CURRENT] == states(unit)
+
+
+def test_a_link_that_leads_elsewhere_is_left(unit):
+    """Another timer of that name was enabled."""
+    (link,) = unit.links
+    os.makedirs(os.path.dirname(link))
+    os.symlink("/nowhere/a.timer", link)
+
+    uninstall(unit)
+
+    assert os.path.islink(link)
 
 
 def test_what_is_taken_away_is_gone(unit):
@@ -76,19 +109,21 @@ def test_what_is_taken_away_is_gone(unit):
 
 def test_a_timer_never_stands_without_its_service(unit):
     """It is written last and removed first: whatever stops the work, it fails at no minute."""
-    service, timer = (file.path for file in unit.files)
-    os.makedirs(timer)
-    with pytest.raises(UnitImpossible):
-        install(unit)
-    assert os.path.isfile(service)
+    heard, listening = [], True
 
-    os.rmdir(timer)
+    def hear(event, args):
+        if listening and event in ("os.rename", "os.remove"):
+            heard.append((event, str(args[0]).removesuffix(".new")))
+
+    sys.addaudithook(hear)
     install(unit)
-    os.unlink(service)
-    os.mkdir(service)
-    with pytest.raises(UnitImpossible):
-        uninstall(unit)
-    assert not os.path.lexists(timer)
+    uninstall(unit)
+    listening = False
+
+    service, timer = (file.path for file in unit.files)
+    assert [
+        ("os.rename", service), ("os.rename", timer), ("os.remove", timer), ("os.remove", service),
+    ] == [each for each in heard if each[1] in (service, timer)]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -113,7 +148,7 @@ def test_a_link_to_a_file_is_not_replaced(unit, tmp_path):
     """The file may be kept elsewhere, with others like it."""
     path = unit.files[0].path
     os.makedirs(os.path.dirname(path))
-    (tmp_path / "kept").write_bytes(b"one\n")
+    (tmp_path / "kept").write_bytes(b"# ours\none\n")
     os.symlink(tmp_path / "kept", path)
 
     assert [CURRENT, ABSENT] == states(unit)

@@ -78,7 +78,8 @@ def test_sessions_shows_the_running_and_the_skipped(home, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == ["fable", T[:8]]
     assert lines[1].split()[7] == "yes"
-    assert lines[2].endswith(": torn, not one whole JSON object")
+    assert lines[2].startswith(f"no ticket {T[:8]}: ")
+    assert lines[3].endswith(": torn, not one whole JSON object")
 
     assert views.sessions(None, every=False, as_object=True) == 0
     shown = json.loads(capsys.readouterr().out)

@@ -103,6 +103,15 @@ def test_what_is_known_need_not_run(home, address, expected):
     assert expected == meant(home, address)
 
 
+def test_a_configured_ticket_need_not_be_bound(home):
+    """As a configured name need not be borne; a bare ticket means who has it now."""
+    home.configure('[targets.job]\nticket = "TK-1"\n')
+    assert ("job", None, P) == meant(home, "job")
+
+    with pytest.raises(TicketUnbound):
+        meant(home, "TK-1")
+
+
 @pytest.mark.parametrize("address", ["fable-7", "name:fable-7"])
 def test_a_name_that_somebody_bears_now_means_that_session(home, address):
     """Another one that takes the name later is not meant."""
