@@ -32,16 +32,17 @@ def story_of(database: Database, delivery: str) -> tuple[Event, ...]:
 
 
 def sender_of_delivery(house: House, delivery: str) -> str:
-    """Who sent *delivery*, as its first entry says, or DeliveryUnknown.
+    """Who sent *delivery*, as the newest entry about its line says, or DeliveryUnknown.
 
     Not its row: that of a line that an older zdo kept names nobody.
     """
     with contextlib.closing(keep.open_database(house)) as database:
-        first = story_of(database, delivery)[0]
+        events = story_of(database, delivery)
+    told = newest(events) or events[-1]
     try:
-        sender: str | None = json.loads(first.body)["result"]["sender"]
+        sender: str | None = json.loads(told.body)["result"]["sender"]
     except (ValueError, KeyError, TypeError) as error:
-        raise JournalUnreadable(first.delivery, first.id) from error
+        raise JournalUnreadable(told.delivery, told.id) from error
     return sender or ANONYMOUS
 
 

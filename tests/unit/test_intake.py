@@ -14,6 +14,7 @@ from dispatch.line import MOST_BYTES
 from dispatch.telling import Telling
 from dispatch.verdict import TABLE
 from tests.fakes.envelopes import DELIVERY, T
+from tests.fakes.evidence import OTHER
 from tests.fakes.household import Household, asked, key_of
 
 
@@ -81,6 +82,16 @@ def test_nobody_answers_whom_no_address_names(home, sender):
 def test_who_was_refused_can_be_answered_too(home):
     """The journal knows the sender of every delivery."""
     keep.refuse(home.house(), asked(sender=T, verdict=TABLE["target-unknown"]), "nobody", 1.5)
+
+    assert T == taken(home, address=None, reply=DELIVERY).address
+
+
+def test_a_stranger_who_was_refused_under_its_id_is_not_its_sender(home):
+    """Whoever uses the id of a delivery as a key, before or after, did not send it."""
+    stranger = asked(sender=OTHER, verdict=TABLE["key-conflict"])
+    keep.refuse(home.house(), stranger, "nobody", 1.5)
+    home.queued(sender=T)
+    keep.refuse(home.house(), stranger, "nobody", 1.5)
 
     assert T == taken(home, address=None, reply=DELIVERY).address
 
