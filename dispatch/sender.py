@@ -16,7 +16,9 @@ VARIABLES = ("ZDO_SESSION_ID", "AGENT_EVENT_BUS_SESSION_ID", "CLAUDE_CODE_SESSIO
 def sender_of(option: str | None, env: Mapping[str, str]) -> str:
     """The sender: *option* (`--session-id`), else the first variable set, else `anonymous`.
 
-    Empty is unset.  The id is stored as it is; it need not be registered.
+    Empty is unset.  The id is text of any length, stored as it is; it need not be
+    registered, and nothing is raised for it (RULES A01, A02).  *env* is not os.environ here:
+    whoever calls hands in the environment that is meant.
     """
     for given in (option, *(env.get(name) for name in VARIABLES)):
         if given:

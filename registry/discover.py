@@ -1,7 +1,7 @@
 """Whose ticket is whose: rows, ledger and what was seen of each process → owners.  Pure.
 
 Three sources in one order; the first that binds wins and a later one never overrides
-(REQUIREMENTS T02).  A source that is in doubt abstains and says why.
+(RULES T02).  A source that is in doubt abstains and says why.
 """
 
 from __future__ import annotations
@@ -40,8 +40,11 @@ class _Bound(Record):
 def discover(
     rows: Sequence[Row | Skipped], ledger: Ledger, seen: Mapping[int, Seen]
 ) -> tuple[Owner, ...]:
-    """An owner for each of *rows*, in their order; unbound ones say why.
+    """An owner for each of *rows*, in their order; unbound ones say why (RULES T02 to T05).
 
+    *ledger* is what the ticket events say (`read_ledger`), *seen* a look at each process by
+    its pid (`Processes.see`); one that is missing there is a session of which nothing was
+    seen.  Times are seconds since 1970.  Total: it raises nothing, asks and writes nothing.
     A session without a usable row owns what it works on all the same: nobody else does.
     """
     pids = ((row, int(row.pid or 0)) for row in rows)

@@ -48,7 +48,9 @@ def resolve(address: str, scene: Scene) -> DoorTarget:
 
     A session that is known but does not run comes back without a row; the caller
     judges the binding before it says so.  Raises AddressUnknown, AddressAmbiguous or
-    TicketUnbound (INTERFACE 3), and RegistryError where a look is impossible.
+    TicketUnbound, which hold their fields (INTERFACE 3), and RegistryUnreadable or
+    ConfigInvalid where the look at tickets is impossible.  Writes nothing but the memory of
+    the ledger.
     """
     for form in _FORMS:
         if (found := form(address, scene)) is not None:

@@ -1,7 +1,7 @@
 """Surroundings of a process as `ps` prints them, where there is no /proc.  An edge.
 
 `ps` parts nothing: what follows the known arguments is the environment, and a variable
-ends where a blank stands.  What may be read in two ways is not read (REQUIREMENTS T05).
+ends where a blank stands.  What may be read in two ways is not read (RULES T05).
 Not promised: to know a variable from the same text inside another one's value.
 """
 
