@@ -42,11 +42,19 @@ REFUSED = Break(
     "            os.fork() or",
 )
 
+# However slow the target is, its transcript has the line by then.
+AT_A_DOOR_THAT_ANSWERED = Break(
+    "carrier/knock.py",
+    AT_DOOR,
+    '        while set(tour._look().values()) != {"surfaced"}: pass\n'
+    f"        import os; {KILLED}\n{AT_DOOR}",
+)
+
 # What breaks, the class and the exit of the kiss, and how often the line is in the target.
 DEATHS = {
     "no second process": (REFUSED, "wrapper-not-run", 76, 0),
     "child, before the permit": (dies("carrier/knock.py", AT_PERMIT), "wrapper-not-run", 76, 0),
-    "child, at the door": (dies("carrier/knock.py", AT_DOOR), "surfaced", 0, 1),
+    "child, at the door": (AT_A_DOOR_THAT_ANSWERED, "surfaced", 0, 1),
     "child, with its receipt": (dies("carrier/knock.py", AT_END), "delivered-start", 0, 1),
     "child, before its word": (dies("carrier/wrapper.py", TELLING), "delivered-start", 0, 1),
     "parent, at the door": (ALONE, "delivered-start", 0, 1),

@@ -58,8 +58,8 @@ NEWEST_FIRST = (
 ONE_HOLDS_ALL = (
     Break(
         "dispatch/due.py",
-        "            halts.append(aimed)\n",
-        "            halts.append(aimed)\n            return\n",
+        "found, Halt):\n            halts.append(found)\n",
+        "found, Halt):\n            halts.append(found)\n            return\n",
     ),
 )
 

@@ -194,6 +194,10 @@ def test_the_tree_tells_who_is_what_and_the_killer_ends_it():
             # What else the tests of this process have started is none of its servants.
             others = dict.fromkeys(children(os.getpid()))
             tree = Tree(others | {servant.pid: "relay"}, "/nowhere/claude")
+            # The kernel's list of children may miss one while others come and go.
+            until = time.monotonic() + 10
+            while tree.living() != {"relay": [child]} and time.monotonic() < until:
+                time.sleep(0.01)
             assert {"relay": [child]} == tree.living()
             assert "carrier" == tree._role(["py", "-IS", "/nowhere/claude"], "keeper")
             assert "wrapper" == tree._role(["py", "-c", "from carrier.wrapper import"], "keeper")
