@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo test check lint types wheel contract mutation torture bench clean
 
 demo: $(VENV)/.ready
-	$(BIN)/python -m tests.fakes.demo
+	$(BIN)/python -m dispatch.rig.demo
 
 test: $(VENV)/.ready
 	$(BIN)/coverage erase

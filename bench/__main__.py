@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from dispatch.rig.rig import Rig
 from tests.acceptance.wheel import build_wheel
-from tests.fakes.rig import Rig
 
 ROUNDS = 24
 WARM_UP = 2

@@ -18,9 +18,9 @@ from bench.__main__ import compile_c
 from dispatch import keep
 from dispatch.cli.commands import this_house
 from dispatch.result import Result
+from dispatch.rig.rig import P, Rig
 from dispatch.spool import Draft
 from dispatch.verdict import TABLE
-from tests.fakes.rig import P, Rig
 
 TARGETS, LINES = 50, 20
 CARRIER_MS = 300

@@ -14,7 +14,7 @@ import sys
 import time
 import uuid
 
-from tests.fakes.rig import Rig
+from dispatch.rig.rig import Rig
 from tests.fakes.tickets import Tickets
 
 STALE, ROUNDS, PANE = (10, 1_000, 5_000), 11, "w0t1p0:bench"

@@ -14,10 +14,13 @@ import typer
 
 from dispatch import __version__
 from dispatch.cli import commands
+from dispatch.cli.app_config import app_config
 from dispatch.cli.app_house import app_house
 from dispatch.cli.app_lines import app_lines
 from dispatch.cli.app_people import app_people
+from dispatch.cli.app_postbox import app_postbox
 from dispatch.cli.app_readers import app_readers
+from dispatch.cli.app_views import app_views
 from dispatch.cli.options import KISS
 from dispatch.cli.speech import speak
 
@@ -27,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (app_lines, app_people, app_readers, app_house):
+for part in (app_lines, app_people, app_readers, app_config, app_postbox, app_views, app_house):
     app.add_typer(part)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.rig import Rig
 from tests.acceptance.saying import CONFIG
-from tests.fakes.rig import Rig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

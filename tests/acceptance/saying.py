@@ -13,14 +13,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.door import T, Transcript
-from tests.fakes.rig import P
+from dispatch.rig.rig import P
+from dispatch.rig.script import T
+from dispatch.rig.transcript import Transcript
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
 
-    from tests.fakes.rig import Rig, Said
+    from dispatch.rig.rig import Rig, Said
 
 OTHER = "a0000014-0000-4000-8000-000000000014"
 

@@ -14,6 +14,7 @@ import termios
 
 import pytest
 
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     EVENT_FIELDS,
     READER_FIELDS,
@@ -25,7 +26,6 @@ from tests.acceptance.saying import (
     refused,
     wait_for,
 )
-from tests.fakes.door import T
 from tests.fakes.spools import an_event, put
 
 ID = "c0000000-0000-4000-8000-00000000000c"

@@ -13,11 +13,11 @@ import pytest
 import typer
 
 from dispatch.cli import app, main
+from dispatch.rig.script import T
 from tests.acceptance.saying import OTHER, answered, complained, delivered, refused, story
-from tests.fakes.door import T
 
 if TYPE_CHECKING:
-    from tests.fakes.rig import Rig, Said
+    from dispatch.rig.rig import Rig, Said
 
 NAMES = ("ZDO_SESSION_ID", "AGENT_EVENT_BUS_SESSION_ID", "CLAUDE_CODE_SESSION_ID")
 # From the strongest to the weakest: what each gives when it is set.

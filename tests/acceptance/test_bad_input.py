@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dispatch.rig.rig import P, Rig, Said
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     CONFIG,
     OTHER,
@@ -23,8 +25,6 @@ from tests.acceptance.saying import (
     shell_claude,
     story,
 )
-from tests.fakes.door import T
-from tests.fakes.rig import P, Rig, Said
 
 COUNT = itertools.count()
 

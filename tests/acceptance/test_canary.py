@@ -21,7 +21,7 @@ from tests.acceptance.saying import (
 )
 
 if TYPE_CHECKING:
-    from tests.fakes.rig import Rig
+    from dispatch.rig.rig import Rig
 
 CANARY = "a-canary-nobody-else-would-write-7f3a"
 HERE = ("zdo.db", "zdo.db-journal")

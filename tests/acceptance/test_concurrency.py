@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.rig import P, Rig, Said
+from dispatch.rig.script import T
 from registry.processes import Processes
 from tests.acceptance.saying import (
     CONFIG,
@@ -35,8 +37,6 @@ from tests.acceptance.saying import (
     wait_for,
     waits,
 )
-from tests.fakes.door import T
-from tests.fakes.rig import P, Rig, Said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dispatch.rig.rig import Said
 from tests.acceptance.saying import (
     CONFIG,
     complained,
@@ -18,7 +19,6 @@ from tests.acceptance.saying import (
     queued,
     spool,
 )
-from tests.fakes.rig import Said
 
 # What Vixie's cron gives to a command, beside HOME and LOGNAME.
 CRON = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}

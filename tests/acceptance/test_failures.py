@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from dispatch.rig.registry import FakeRegistry
+from dispatch.rig.rig import P
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     CONFIG,
     OTHER,
@@ -25,9 +28,6 @@ from tests.acceptance.saying import (
     shell_claude,
     transcript_of,
 )
-from tests.fakes.door import T
-from tests.fakes.registry import FakeRegistry
-from tests.fakes.rig import P
 
 QUIET = {"accept": "bare"}
 MUTE = {"hook": "none"}

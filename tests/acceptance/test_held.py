@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from carrier.late import read_late
+from dispatch.rig.rig import P
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     CONFIG,
     OTHER,
@@ -27,15 +29,13 @@ from tests.acceptance.saying import (
     transcript_of,
     wait_for,
 )
-from tests.fakes.door import T
 from tests.fakes.ears import descriptors, ear_of, is_gone, is_zombie, send_away, started_with
-from tests.fakes.rig import P
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.fakes.door import FakeDoor
-    from tests.fakes.rig import Rig
+    from dispatch.rig.door import FakeDoor
+    from dispatch.rig.rig import Rig
 
 TWO = f'{CONFIG}\n[targets.other]\nsession = "{OTHER}"\n'
 # Long enough for a kiss on a busy machine, short enough for a test.

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dispatch.rig.rig import ROOT, P, Rig, Said
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     CONFIG,
     GATED,
@@ -24,8 +26,6 @@ from tests.acceptance.saying import (
     story,
     transcript_of,
 )
-from tests.fakes.door import T
-from tests.fakes.rig import ROOT, P, Rig, Said
 
 RECEIPT = '"$ZDO_CARRIER_ATTEMPT/receipt.json"'
 

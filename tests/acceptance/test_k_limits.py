@@ -10,6 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from dispatch.rig.damage import DAMAGES
+from dispatch.rig.registry import FakeRegistry
+from dispatch.rig.rig import P
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     CONFIG,
     OTHER,
@@ -23,9 +27,6 @@ from tests.acceptance.saying import (
     shell_runs,
     story,
 )
-from tests.fakes.door import T
-from tests.fakes.registry import DAMAGES, FakeRegistry
-from tests.fakes.rig import P
 
 FROM_CALLER = {"HOME", "PATH", "LANG"}
 SET_BY_ZDO = {

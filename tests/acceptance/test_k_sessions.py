@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 
+from dispatch.rig.rig import P, Rig, Said
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     CONFIG,
     OTHER,
@@ -20,8 +22,6 @@ from tests.acceptance.saying import (
     wait_for,
     waits,
 )
-from tests.fakes.door import T
-from tests.fakes.rig import P, Rig, Said
 
 COUNT = itertools.count(1)
 

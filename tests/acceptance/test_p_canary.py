@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.rig import P, Rig
 from tests.acceptance.saying import (
     CONFIG,
     GATED,
@@ -18,13 +19,12 @@ from tests.acceptance.saying import (
     wait_for,
 )
 from tests.acceptance.test_canary import CANARY, Watch, where
-from tests.fakes.rig import P, Rig
 from tests.torture.copies import Break, broken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.fakes.rig import Said
+    from dispatch.rig.rig import Said
 
 U = "a0000022-0000-4000-8000-000000000022"
 TWO = CONFIG + f'[targets.other]\nsession = "{U}"\ncarrier_session = "{P}"\n'

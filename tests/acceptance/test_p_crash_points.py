@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.rig import ROOT, Rig
 from tests.acceptance.saying import CONFIG, OTHER, lease_is_held, wait_for
-from tests.fakes.rig import ROOT, Rig
 from tests.torture.copies import Break, broken
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.rig import Rig
 from tests.acceptance.saying import CONFIG as PLAIN
 from tests.acceptance.saying import (
     GATED,
@@ -23,7 +24,6 @@ from tests.acceptance.saying import (
     shell_runs,
     wait_for,
 )
-from tests.fakes.rig import Rig
 from tests.torture.copies import broken
 from tests.torture.rigs import BLIND_RETRY
 
@@ -179,8 +179,8 @@ def test_p09_what_surfaces_late_is_found_by_a_later_pass(rig):
 
 def surface_now(rig: Rig, own: str, text: str) -> None:
     """The target's transcript has *text* in the model's input."""
+    from dispatch.rig.script import T
     from tests.acceptance.saying import peer, transcript_of
-    from tests.fakes.door import T
 
     transcript_of(rig, T).surface(text, peer(own))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.rig import P, Said
 from tests.acceptance.saying import (
     CONFIG,
     GATED,
@@ -27,13 +28,12 @@ from tests.acceptance.saying import (
     shell_runs,
     wait_for,
 )
-from tests.fakes.rig import P, Said
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-    from tests.fakes.rig import Rig
+    from dispatch.rig.rig import Rig
 
 Q = "90000000-0000-4000-8000-000000000001"
 TWO = f'{CONFIG}\n[targets.other]\nsession = "{OTHER}"\ncarrier_session = "{Q}"\n'

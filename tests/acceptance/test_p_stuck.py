@@ -14,7 +14,7 @@ from tests.acceptance.saying import CONFIG, lease_is_held, shell_claude
 from tests.fakes.runs import runs
 
 if TYPE_CHECKING:
-    from tests.fakes.rig import Rig
+    from dispatch.rig.rig import Rig
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="elsewhere a child that leaves the group is not found again"

@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from dispatch.rig.rig import P
+from dispatch.rig.script import T
 from tests.acceptance.saying import (
     CONFIG,
     OTHER,
@@ -22,8 +24,6 @@ from tests.acceptance.saying import (
     spool,
     wait_for,
 )
-from tests.fakes.door import T
-from tests.fakes.rig import P
 
 # -- --queue
 

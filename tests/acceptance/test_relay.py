@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import itertools
 import json
 import os
@@ -18,6 +17,7 @@ from shutil import which
 import pexpect
 import pytest
 
+from dispatch.rig.rig import P
 from tests.acceptance.saying import (
     CONFIG,
     GATED,
@@ -36,9 +36,7 @@ from tests.acceptance.saying import (
     wait_for,
     waits,
 )
-from tests.fakes import door as fake_door
 from tests.fakes.queues import Q, Queue
-from tests.fakes.rig import P
 
 TWO = f'{CONFIG}\n[targets.other]\nsession = "{OTHER}"\ncarrier_session = "{Q}"\n'
 
@@ -378,26 +376,11 @@ def test_two_equal_texts_are_spaced(own_rig):
     assert [] == door.notices()
 
 
-def narrow_door(rig):
-    """A door like any other, but its inbox takes 3 lines at once, as if others had filled it."""
-    program = Path(fake_door.__file__).read_text(encoding="utf-8")
-    burst = "BURST, REFILL_S, SAME_TEXT_S = 30,"
-    assert 1 == program.count(burst)
-    path = f"{rig.root}/narrow_door.py"
-    Path(path).write_text(program.replace(burst, burst.replace("30", "3")), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("narrow_door", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    door = module.FakeDoor(rig.claude_dir, name="fable", limits=True, sum_after=0.3)
-    door.__enter__()
-    rig._doors.append(door)
-    return door
-
-
 def test_a_drop_notice_puts_exactly_the_dropped_lines_back(own_rig):
     """Three of five were taken: they are in, the other two go later, in their order."""
     own_rig.configure(CONFIG.replace("settle_s = 0.05", "settle_s = 1"))
-    door = narrow_door(own_rig)
+    # As if others had filled its inbox.
+    door = own_rig.door(limits=True, burst=3, sum_after=0.3)
     lines = [f"line {number}" for number in range(5)]
     ids = with_lines(own_rig, "fable", lines)
 

@@ -16,6 +16,7 @@ import pytest
 
 from dispatch import spool
 from dispatch.kept import FIRST
+from dispatch.rig.rig import P
 from dispatch.seal import digest_of
 from dispatch.spool import Draft
 from registry.ids import new_uuid
@@ -36,7 +37,6 @@ from tests.acceptance.saying import (
 )
 from tests.acceptance.saying import spool as listed
 from tests.fakes.queues import DAY_S, Q, Queue
-from tests.fakes.rig import P
 
 TWO = f'{CONFIG}\n[targets.other]\nsession = "{OTHER}"\ncarrier_session = "{Q}"\n'
 HEARS = CONFIG.replace("settle_s = 0.05", "settle_s = 0.5")

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
+from dispatch.rig.rig import P, Rig
+from dispatch.rig.script import T
 from tests.acceptance.saying import OTHER, delivered, refused
-from tests.fakes.door import T
-from tests.fakes.rig import P, Rig
 from tests.fakes.tickets import Tickets
 
 PANE = "w0t1p0:5F0C8B7E-0000-4000-8000-00000000ABCD"

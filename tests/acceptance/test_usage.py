@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dispatch.rig.rig import ROOT, Rig
 from tests.acceptance.saying import install_zdo
-from tests.fakes.rig import ROOT, Rig
 from tests.fakes.tickets import Tickets
 
 PANE = "w0t1p0:5F0C8B7E"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.rig import Rig
 from tests.acceptance.saying import CONFIG, answered, spool, wait_for
 from tests.fakes.ears import ear_of, send_away, started_with
-from tests.fakes.rig import Rig
 from tests.torture.copies import Break, broken
 
 if TYPE_CHECKING:

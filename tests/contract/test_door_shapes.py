@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dispatch.rig.door import FakeDoor
 from tests.contract.places import Place, place_of
-from tests.fakes.door import FakeDoor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

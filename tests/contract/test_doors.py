@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from carrier.calls import auth_line, user_line
+from dispatch.rig.door import FakeDoor
 from tests.contract.places import Place, place_of
 from tests.contract.sessions import eventually
-from tests.fakes.door import FakeDoor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

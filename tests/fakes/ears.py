@@ -10,8 +10,8 @@ from carrier.argv import wrapper_command
 from carrier.family import signal_each
 from carrier.named import still_runs
 from carrier.proof import EAR
+from dispatch.rig.door import FakeDoor
 from registry.processes import Processes
-from tests.fakes.door import FakeDoor
 from tests.fakes.runs import ENV, Stage, runs, wait_for
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dispatch import journal, keep, kept, outcome, post, spool
 from dispatch.house import House
 from dispatch.result import CarrierFacts, LineFacts, Result, TargetFacts
+from dispatch.rig.registry import FakeRegistry
 from dispatch.spool import Draft
 from dispatch.station import Station
 from dispatch.tally import Tally
@@ -21,7 +22,6 @@ from registry.ids import new_uuid
 from registry.record import replace
 from tests.fakes.envelopes import DELIVERY, P, T, a_receipt
 from tests.fakes.evidence import BINDING, NONCE, TranscriptFile, a_config, an_evidence
-from tests.fakes.registry import FakeRegistry
 
 if TYPE_CHECKING:
     from carrier.attempt import Evidence

@@ -12,13 +12,13 @@ from dispatch.errand import Order
 from dispatch.house import House
 from dispatch.kiss import kiss
 from dispatch.relay import alone, relay
+from dispatch.rig.rig import ROOT
 from dispatch.tally import Tally
 from registry.clock import Clock
 from registry.home import find_places
 from registry.processes import Processes
 from tests.fakes.envelopes import P, T
 from tests.fakes.evidence import OTHER
-from tests.fakes.rig import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dispatch.database import Database
     from dispatch.kept import Kept
     from dispatch.result import Result
-    from tests.fakes.rig import Rig
+    from dispatch.rig.rig import Rig
 
 DAY_S = 86_400.0
 Q = "90000000-0000-4000-8000-000000000001"

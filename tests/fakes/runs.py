@@ -13,9 +13,9 @@ from carrier.argv import settings
 from carrier.order import Order
 from carrier.proof import issue
 from carrier.run import run_carrier
+from dispatch.rig import claude
 from registry.clock import Clock
 from registry.processes import Processes
-from tests.fakes import claude
 from tests.fakes.envelopes import DELIVERY, P, a_round, an_envelope
 
 ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}

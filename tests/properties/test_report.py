@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from carrier.report import FAULTS, Report, parse_report
-from tests.fakes.claude import golden, shape
+from dispatch.rig.claude import golden
+from dispatch.rig.outcomes import shape
 from tests.unit.test_report import READABLE, RECORDED
 
 ALL = [json.dumps(golden(f"result-{name}")).encode() for name in RECORDED]

@@ -23,7 +23,8 @@ from typing import Any, Self
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.fakes.door import Transcript, peer_of, pid_domain, start_of, write_file
+from dispatch.rig.peers import peer_of, pid_domain, start_of
+from dispatch.rig.transcript import Transcript, write_file
 from tests.torture.luck import luck
 
 CWD = "/home/u/w"

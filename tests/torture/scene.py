@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.fakes.rig import ROOT, Rig
+from dispatch.rig.rig import ROOT, Rig
 from tests.torture import carrier, judge
 from tests.torture.doors import Doors
 from tests.torture.tree import Tree

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dispatch.rig import claude
 from registry.record import Record
-from tests.fakes import claude
 from tests.torture import tree as family
 from tests.torture.luck import luck
 from tests.torture.scene import HEAD, Scene, configuration, postbox_of

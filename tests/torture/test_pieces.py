@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.door import Transcript
+from dispatch.rig.transcript import Transcript
 from tests.torture import carrier, powercut
 from tests.torture.copies import ROOT, Break, broken
 from tests.torture.crowds import MISCHIEF, tamper

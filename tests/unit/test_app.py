@@ -16,12 +16,12 @@ from dispatch import __version__
 from dispatch.cli import app
 from dispatch.cli.commands import Usage
 from dispatch.cli.options import KISS
+from dispatch.rig.rig import Rig
 from registry.clock import Clock
 from registry.home import find_places, open_state
 from registry.locks import take_lease
 from tests.fakes.envelopes import DELIVERY, P
 from tests.fakes.household import ROOT, Household
-from tests.fakes.rig import Rig
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from carrier.door import Door, InboxDoor
 from carrier.envelope import Envelope
 from carrier.notices import Ear
 from carrier.transcript import NONE, SURFACED
+from dispatch.rig.door import FakeDoor
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.record import replace
 from registry.rows import Row, read_rows
-from tests.fakes.door import FakeDoor
 from tests.fakes.envelopes import MSG, T, an_envelope, recorded_rows, shape
 
 TOUCHED, UNTOUCHED = True, False

@@ -18,10 +18,10 @@ from carrier.calls import Answer
 from carrier.door import InboxDoor
 from carrier.envelope import Envelope
 from carrier.transcript import Follower
+from dispatch.rig.door import FakeDoor
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.rows import Row, read_rows
-from tests.fakes.door import FakeDoor
 from tests.fakes.envelopes import T, an_envelope
 
 T2 = "388e03f6-0000-4000-8000-000000000002"

@@ -11,7 +11,8 @@ import pytest
 
 from carrier.argv import settings
 from carrier.report import Report, parse_report
-from tests.fakes.claude import DEFAULTS, OUTCOMES, SHAPES, golden, install, log_of, shape
+from dispatch.rig.claude import DEFAULTS, golden, install, log_of
+from dispatch.rig.outcomes import OUTCOMES, SHAPES, shape
 from tests.fakes.envelopes import P, T
 from tests.fakes.envelopes import shape as types_of
 from tests.fakes.runs import wait_for

@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import pytest
 
+from dispatch.rig.door import FakeDoor
+from dispatch.rig.script import LONGEST_FRAME, REASONS
 from registry.processes import Processes
 from registry.rows import key_of, read_rows
-from tests.fakes.door import LONGEST_FRAME, REASONS, FakeDoor
 from tests.fakes.envelopes import MSG, P, T, recorded, recorded_rows, shape
 
 READ_S = 5

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dispatch.rig.damage import DAMAGES
+from dispatch.rig.registry import FakeRegistry
 from registry.rows import REASONS
-from tests.fakes.registry import DAMAGES, FakeRegistry
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "claude-code-2.1.332"
 

@@ -19,6 +19,7 @@ from dispatch.errors import DeliveryUnknown
 from dispatch.house import House
 from dispatch.kiss import kiss
 from dispatch.line import line_of_text
+from dispatch.rig.rig import Rig
 from registry.clock import Clock
 from registry.errors import LeaseBusy
 from registry.home import find_places, open_state
@@ -30,7 +31,6 @@ from tests.fakes.clocks import Meanwhile
 from tests.fakes.envelopes import DELIVERY, P, T, an_envelope
 from tests.fakes.evidence import OTHER
 from tests.fakes.household import ROOT, Household, a_draft, accept, asked
-from tests.fakes.rig import Rig
 
 LINE = "tests are green"
 

@@ -16,6 +16,7 @@ from dispatch.errand import Order
 from dispatch.house import House
 from dispatch.kiss import kiss
 from dispatch.line import line_of_text
+from dispatch.rig.rig import Rig
 from dispatch.verdict import TABLE
 from registry.clock import Clock
 from registry.home import find_places, open_state
@@ -25,7 +26,6 @@ from registry.processes import Processes
 from tests.fakes.envelopes import DELIVERY, P, T, a_receipt, an_envelope
 from tests.fakes.evidence import told
 from tests.fakes.household import BEGAN, ROOT, Household, asked
-from tests.fakes.rig import Rig
 
 LINE = "tests are green"
 RAN = "echo ran >> {}/ran; exit 7"

@@ -10,11 +10,11 @@ import pytest
 
 from dispatch import present
 from dispatch.present import lasting
+from dispatch.rig.rig import P
+from dispatch.rig.script import T
 from registry.errors import RegistryUnreadable
-from tests.fakes.door import T
 from tests.fakes.evidence import OTHER
 from tests.fakes.household import Household
-from tests.fakes.rig import P
 from tests.fakes.tickets import Tickets
 
 

@@ -10,12 +10,12 @@ import pytest
 from dispatch import relay as relaying
 from dispatch.errors import DatabaseUnusable
 from dispatch.relay import RelayBusy, alone
+from dispatch.rig.rig import Rig
+from dispatch.rig.script import T
 from dispatch.tally import Tally
 from registry.errors import StateUnsafe
-from tests.fakes.door import T
 from tests.fakes.evidence import OTHER
 from tests.fakes.queues import CONFIG, DAY_S, Queue
-from tests.fakes.rig import Rig
 from tests.fakes.runs import in_child, status_of
 
 

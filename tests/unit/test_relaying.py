@@ -17,12 +17,12 @@ from dispatch.cli import relaying
 from dispatch.cli.commands import Usage
 from dispatch.due import Halt, Plan
 from dispatch.relay import alone
+from dispatch.rig.rig import Rig
 from dispatch.tally import Tally
 from tests.acceptance.saying import shell_claude
 from tests.fakes.evidence import OTHER, StoppedClock
 from tests.fakes.household import asked
 from tests.fakes.queues import CONFIG, Queue
-from tests.fakes.rig import Rig
 
 HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # A signal for the dispatcher: the parent of the keeper, whose child we are.

@@ -9,8 +9,9 @@ import tracemalloc
 import pytest
 
 from carrier.report import FAULTS, LONGEST, RESULT_CHARS, Report, Unreadable, parse_report
+from dispatch.rig.claude import golden
+from dispatch.rig.outcomes import OUTCOMES, shape
 from registry.record import replace
-from tests.fakes.claude import OUTCOMES, golden, shape
 
 RECORDED = (
     "api-error-401", "api-error-529", "connection-refused", "error-max-budget",

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dispatch.rig.damage import DAMAGES
+from dispatch.rig.registry import FakeRegistry, Strangers
+from dispatch.rig.rows import write_row
 from registry.clock import Clock
 from registry.errors import RegistryUnreadable
 from registry.processes import Processes
@@ -32,7 +35,6 @@ from registry.rows import (
     row_of,
     rows_with,
 )
-from tests.fakes.registry import DAMAGES, FakeRegistry, Strangers, write_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,13 @@ import pytest
 
 from dispatch import shelf
 from dispatch.kept import FIRST
+from dispatch.rig.registry import FakeRegistry
+from dispatch.rig.rig import Rig
 from dispatch.verify import verify
 from tests.acceptance.saying import lease
 from tests.fakes.envelopes import P
 from tests.fakes.evidence import OTHER
 from tests.fakes.queues import CONFIG, Queue
-from tests.fakes.registry import FakeRegistry
-from tests.fakes.rig import Rig
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 from dispatch import kept, shelf
 from dispatch.errors import DeliveryUnknown, LineInDoubt, LineUnderWay, NotOnShelf
+from dispatch.rig.rig import Rig
 from tests.fakes.envelopes import DELIVERY
 from tests.fakes.queues import Queue
-from tests.fakes.rig import Rig
 from tests.fakes.runs import wait_for
 
 FIELDS = (

@@ -9,9 +9,9 @@ import pytest
 
 from dispatch import kept
 from dispatch.cli import spooling
+from dispatch.rig.rig import Rig
 from tests.fakes.envelopes import DELIVERY
 from tests.fakes.queues import Queue
-from tests.fakes.rig import Rig
 
 
 @pytest.fixture

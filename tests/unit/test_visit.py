@@ -15,10 +15,11 @@ from carrier.envelope import Envelope
 from carrier.proof import Notice, Receipt
 from carrier.transcript import SURFACED
 from carrier.visit import Line, StayAway, Tour, find_row
+from dispatch.rig.door import FakeDoor
+from dispatch.rig.script import REASONS
 from registry.clock import Clock
 from registry.processes import Processes
 from registry.rows import Row
-from tests.fakes.door import REASONS, FakeDoor
 from tests.fakes.envelopes import MSG, P, T, a_receipt, an_envelope
 
 AT = "2026-11-30T14:24:04.751Z"

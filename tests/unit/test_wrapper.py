@@ -15,7 +15,7 @@ import pytest
 from carrier import proof
 from carrier.late import read_late
 from carrier.proof import Receipt
-from tests.fakes.door import FakeDoor
+from dispatch.rig.door import FakeDoor
 from tests.fakes.ears import descriptors, ear_of, is_gone, send_away, started_with, the_ear_of
 from tests.fakes.envelopes import DELIVERY, P, an_envelope, recorded
 from tests.fakes.runs import wait_for

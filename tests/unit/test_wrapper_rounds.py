@@ -17,7 +17,7 @@ from carrier import proof
 from carrier.envelope import to_bytes
 from carrier.late import read_late
 from carrier.proof import Receipt
-from tests.fakes.door import FakeDoor
+from dispatch.rig.door import FakeDoor
 from tests.fakes.ears import is_gone, send_away, started_with, the_ear_of
 from tests.fakes.envelopes import P, an_envelope
 from tests.fakes.runs import wait_for

@@ -17,8 +17,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Self
 
-from tests.fakes import claude
-from tests.fakes.door import FakeDoor, T
+from dispatch.rig import claude
+from dispatch.rig.door import FakeDoor
+from dispatch.rig.script import T
 
 P = "61b7959a-122e-410e-945d-f4b9b4f73cb7"
 ROOT = Path(__file__).parents[2]

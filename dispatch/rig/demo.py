@@ -6,8 +6,8 @@ import json
 import sys
 import time
 
-from tests.fakes.door import T
-from tests.fakes.rig import P, Rig, Said
+from dispatch.rig.rig import P, Rig, Said
+from dispatch.rig.script import T
 
 WIDTH = 100
 
