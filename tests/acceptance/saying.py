@@ -211,9 +211,9 @@ def shell_runs(rig: Rig) -> int:
         return 0
 
 
-def wait_for(true: Callable[[], object], what: str = "it") -> None:
-    """Returns when *true* is; an AssertionError after ten seconds."""
-    until = time.monotonic() + 10
+def wait_for(true: Callable[[], object], what: str = "it", within: float = 10) -> None:
+    """Returns when *true* is; an AssertionError after *within* seconds."""
+    until = time.monotonic() + within
     while not true():
         assert time.monotonic() < until, f"{what} did not happen"
         time.sleep(0.005)
