@@ -38,7 +38,7 @@ class FakeRegistry:
         self.claude_dir = root + "/.claude"
         self.sessions = self.claude_dir + "/sessions"
         self.processes = processes or Processes()
-        os.makedirs(self.sessions, 0o700)
+        os.makedirs(self.sessions, 0o700, exist_ok=True)
         # A path of more than 107 bytes cannot be bound, and test folders are deep.
         self.base = tempfile.mkdtemp(prefix="cc", dir="/tmp")
         self.sockets = self.base + "/cc-socks"

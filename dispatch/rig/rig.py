@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from dispatch.rig import claude
 from dispatch.rig.door import FakeDoor
+from dispatch.rig.registry import FakeRegistry
 from dispatch.rig.script import T
 
 P = "61b7959a-122e-410e-945d-f4b9b4f73cb7"
@@ -50,7 +51,11 @@ class Said:
 
 
 class Rig:
-    """A temporary home with a configuration, a fake claude and, on request, fake doors."""
+    """A temporary home with a configuration, a fake claude and, on request, fake doors.
+
+    `env` is the environment of everything that runs in it; `home`, `state`, `bin` and
+    `claude_dir` are its folders.  All of it is gone after the block, and every process.
+    """
 
     def __init__(self, tree: str | None = None) -> None:
         self.tree = tree or str(ROOT)
@@ -67,16 +72,20 @@ class Rig:
             "ZDO_STATE_DIR": self.state,
         }
         self._doors: list[FakeDoor] = []
+        self._registry: FakeRegistry | None = None
 
     def __enter__(self) -> Self:
         for folder in (self.home, self.claude_dir, self.bin):
             os.mkdir(folder, 0o700)
         self.configure(CONFIG)
         self.install_claude()
+        self._install_zdo()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close_doors()
+        if self._registry is not None:
+            self._registry.close()
         shutil.rmtree(self.root)
 
     def close_doors(self) -> None:
@@ -87,6 +96,17 @@ class Rig:
     def configure(self, text: str) -> None:
         """Replace the configuration file."""
         Path(self.config_file).write_text(text, encoding="utf-8")
+
+    @property
+    def program(self) -> str:
+        """The program `zdo` on the PATH of the rig."""
+        return f"{self.bin}/zdo"
+
+    def _install_zdo(self) -> None:
+        code = f"import sys\nsys.path.insert(0, {self.tree!r})\n"
+        code += "from dispatch.cli.main import main\nmain()\n"
+        Path(self.program).write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
+        os.chmod(self.program, 0o700)
 
     def install_claude(self, **behaviour: Any) -> str:
         """The fake claude on PATH, behaving so from now on; returns its path."""
@@ -99,6 +119,17 @@ class Rig:
         door.__enter__()
         self._doors.append(door)
         return door
+
+    def lines(self) -> list[str]:
+        """Every line that came to a door of this rig, door by door in the order of their start."""
+        return [line for door in self._doors for line in door.lines()]
+
+    @property
+    def registry(self) -> FakeRegistry:
+        """Rows of sessions that nobody answers for, whole or damaged, beside those of the doors."""
+        if self._registry is None:
+            self._registry = FakeRegistry(self.home)
+        return self._registry
 
     def let_time_pass(self) -> None:
         """No kept line waits for a moment any more, and no session had one lately.

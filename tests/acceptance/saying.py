@@ -8,7 +8,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,16 +142,6 @@ def spool(rig: Rig, *words: str) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = said.json["lines"]
     assert all(SPOOL_FIELDS == tuple(line) for line in lines), lines
     return lines
-
-
-def install_zdo(rig: Rig) -> str:
-    """The path of a program `zdo` on the rig's PATH that runs this tree, as pip would make it."""
-    path = Path(rig.bin) / "zdo"
-    code = f"import sys\nsys.path.insert(0, {str(rig.tree)!r})\n"
-    code += "from dispatch.cli.main import main\nmain()\n"
-    path.write_text(f"#!{sys.executable}\n{code}", encoding="utf-8")
-    path.chmod(0o755)
-    return str(path)
 
 
 def refused(rig: Rig, said: Said, name: str, status: int, **how: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.saying import complained, delivered, install_zdo, queued, spool
+from tests.acceptance.saying import complained, delivered, queued, spool
 
 CODES = (
     "config", "registry", "state-folder", "database", "claude-binary", "ledger",
@@ -139,7 +139,7 @@ def test_a09_a_person_reads_one_line_an_item(own_rig):
 
 def unit(rig, *words, env=None):
     """What `zdo unit` said, from a program that others can start; it went well."""
-    program = install_zdo(rig)
+    program = rig.program
     ran = subprocess.run(
         [program, "unit", *words], env=rig.env | (env or {}), cwd=rig.home,
         capture_output=True, text=True, check=False, timeout=60,

@@ -14,7 +14,6 @@ from dispatch.rig.rig import Said
 from tests.acceptance.saying import (
     CONFIG,
     complained,
-    install_zdo,
     passed,
     queued,
     spool,
@@ -35,7 +34,7 @@ def by_shell(command, env, cwd="/"):
 
 def crontab_line(rig, env=None):
     """The one line that `zdo unit cron` printed, for a shell that has *env*."""
-    program = install_zdo(rig)
+    program = rig.program
     ran = subprocess.run(
         [program, "unit", "cron"], env=rig.env | (env or {}), cwd=rig.root,
         capture_output=True, text=True, check=True,
@@ -66,7 +65,7 @@ def test_an_empty_environment_is_enough(own_rig):
     door = own_rig.door()
     queued(own_rig, "fable", "grün")
 
-    said = by_shell(f"exec {install_zdo(own_rig)} relay --json", bare(own_rig))
+    said = by_shell(f"exec {own_rig.program} relay --json", bare(own_rig))
 
     passed(said, delivered=1, left=0)
     assert ["grün"] == door.lines()
@@ -76,7 +75,7 @@ def test_an_empty_environment_is_enough(own_rig):
 
 def test_the_program_itself_needs_no_environment(own_rig):
     """Not even a PATH: started by its path it finds its interpreter and its own modules."""
-    program = install_zdo(own_rig)
+    program = own_rig.program
 
     ran = subprocess.run(
         ["/usr/bin/env", "-i", program, "relay", "--help"],

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from dispatch.rig.rig import ROOT, Rig
-from tests.acceptance.saying import install_zdo
 from tests.fakes.tickets import Tickets
 
 PANE = "w0t1p0:5F0C8B7E"
@@ -50,7 +49,6 @@ def test_a_console_block_does_what_the_page_says(block):
         tickets = Tickets(rig.home)
         tickets.add("TK-11665", "create", 60)
         tickets.add("TK-11665", "assign", agent=f"claude@{PANE}")
-        install_zdo(rig)
         (Path(rig.bin) / "python3").symlink_to(sys.executable)
         ran = subprocess.run(
             ["/bin/sh", "-c", script],
