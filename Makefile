@@ -16,7 +16,7 @@ demo: $(VENV)/.ready
 
 test: $(VENV)/.ready
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto -m "not contract"
+	$(BIN)/python -m tests.gate $(BIN)/coverage run -m pytest -n auto -m "not contract"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
@@ -33,7 +33,7 @@ wheel: $(VENV)/.ready
 	$(BIN)/python -m tests.acceptance.wheel
 
 contract: $(VENV)/.contract
-	$(BIN)/python -m pytest -m contract tests/contract
+	$(BIN)/python -m tests.gate $(BIN)/python -m pytest -m contract tests/contract
 
 mutation: $(VENV)/.ready
 	$(BIN)/python -m tests.mutation

@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.mutation.faults import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
+MOST_AGAIN = 3
 COPIED = ("registry", "carrier", "dispatch", "tests", "pyproject.toml", "USAGE.md", "README.md")
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "contract")
 
@@ -62,7 +63,12 @@ def main() -> int:
     chosen = [fault for fault in FAULTS if not sys.argv[1:] or fault.name in sys.argv[1:]]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(noticed, chosen))
-    unnoticed = found.count(False)
+    # A machine that is starved for a moment may turn a race round (docs/decisions/0012).
+    again = [fault for fault, seen in zip(chosen, found, strict=True) if not seen][:MOST_AGAIN]
+    late = [fault.name for fault in again if noticed(fault)]
+    unnoticed = found.count(False) - len(late)
+    for name in late:
+        print(f"noticed only at the second look: {name}")
     print(f"{len(found) - unnoticed} passed, {unnoticed} failed")
     return 1 if unnoticed else 0
 
