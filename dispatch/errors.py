@@ -137,6 +137,35 @@ class NotOnShelf(DispatchError):
         super().__init__(f"delivery {delivery} {why}")
 
 
+class TargetTaken(DispatchError):
+    """The configuration has a target of that name."""
+
+    hint = "change it with zdo target edit, or take another name"
+
+    def __init__(self, target: str, path: str):
+        self.target, self.path = target, path
+        super().__init__(f"there is a target {target!r} in {path}")
+
+
+class TargetMissing(DispatchError):
+    """The configuration has no target of that name."""
+
+    hint = "zdo target list shows the names"
+
+    def __init__(self, target: str, path: str):
+        self.target, self.path = target, path
+        super().__init__(f"there is no target {target!r} in {path}")
+
+
+class TargetNeeded(DispatchError):
+    """Other targets use this one as their postbox."""
+
+    def __init__(self, target: str, users: tuple[str, ...]):
+        self.target, self.users = target, users
+        self.hint = f"give {users[0]!r} another one first: zdo target edit"
+        super().__init__(f"target {target!r} is the postbox of {', '.join(map(repr, users))}")
+
+
 class UnitImpossible(DispatchError):
     """Another program cannot be told how to start the relay; *why* says what is in the way."""
 

@@ -58,6 +58,9 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.SessionDeleted: "target-unknown",
     errors.CursorRefused: "usage",
     errors.UnitImpossible: "config-invalid",
+    errors.TargetTaken: "usage",
+    errors.TargetMissing: "target-unknown",
+    errors.TargetNeeded: "usage",
 }
 
 # What the wrapper found when it did not write.

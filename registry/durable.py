@@ -47,8 +47,8 @@ def write_all(fd: int, content: bytes | bytearray) -> None:
         view = view[os.write(fd, view) :]
 
 
-def write_whole(path: str, content: bytes) -> None:
-    """Put *content* at *path*, mode 0600, so that a reader finds all of it or none.
+def write_whole(path: str, content: bytes, mode: int = 0o600) -> None:
+    """Put *content* at *path* with *mode*, so that a reader finds all of it or none.
 
     Killed in the middle, the old file stands and a `.new` file may stay behind;
     the next write replaces it.
@@ -59,6 +59,8 @@ def write_whole(path: str, content: bytes) -> None:
     fd = os.open(new, flags | os.O_NONBLOCK, 0o600)
     try:
         write_all(fd, content)
+        if mode != 0o600:  # noqa: PLR2004 - what it was opened with
+            os.fchmod(fd, mode)
         sync(fd)
     finally:
         os.close(fd)

@@ -40,10 +40,11 @@ def with_database(
         with contextlib.closing(keep.open_database(house)) as database:
             return ask(database, house)
     except _REFUSALS as error:
-        return _refuse(command, house, error, as_object=as_object)
+        return refuse(command, house, error, as_object=as_object)
 
 
-def _refuse(command: str, house: House, error: Exception, *, as_object: bool) -> int:
+def refuse(command: str, house: House, error: Exception, *, as_object: bool) -> int:
+    """The status of what *error* means, after it was said in its one of two forms."""
     verdict = TABLE[class_of_error(error)]
     reason, advice = str(error), getattr(error, "hint", verdict.advice)
     complain(failure_line(verdict.name, reason, advice))

@@ -9,7 +9,15 @@ import typer
 
 from dispatch.cli import commands, relaying, spooling, views
 from dispatch.cli.options import KissArgs
-from dispatch.cli.words import ADDRESS_HELP, DELIVERY_HELP, HELP, Delivery, Json, Speaker, Work
+from dispatch.cli.words import (
+    HELP,
+    Delivery,
+    Json,
+    MaybeAddress,
+    MaybeDelivery,
+    Speaker,
+    Work,
+)
 from dispatch.errand import LOCK_TIMEOUT_S, WAIT_S
 from dispatch.relay import PASS_S
 
@@ -25,7 +33,7 @@ _FOR_HELP = f"Start no carrier after so long; {PASS_S:g} if not given."
     "make 2>&1 | tail -1 | zdo kiss fable -; zdo kiss --json fable 'done' | jq .class"
 )
 def kiss(
-    address: Annotated[str | None, typer.Argument(help=ADDRESS_HELP)] = None,
+    address: MaybeAddress = None,
     line: Annotated[
         str | None, typer.Argument(help="The line; - reads stdin; after -- it may begin with -.")
     ] = None,
@@ -76,7 +84,7 @@ def kiss(
 
 @app_lines.command()
 def verify(
-    delivery: Annotated[str | None, typer.Argument(help=DELIVERY_HELP)] = None,
+    delivery: MaybeDelivery = None,
     *,
     every_open: Annotated[
         bool, typer.Option("--open", help="Every delivery that is not over yet.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dispatch.cli.completing import addresses, deliveries
 from dispatch.cli.options import KISS, SENDER_HELP
 
 Work = Callable[[], int]
@@ -16,5 +17,7 @@ DELIVERY_HELP = "A delivery id, as kiss printed it."
 
 Json = Annotated[bool, typer.Option("--json", help=HELP["--json"])]
 Speaker = Annotated[str | None, typer.Option("--session-id", metavar="ID", help=SENDER_HELP)]
-Address = Annotated[str, typer.Argument(help=ADDRESS_HELP)]
-Delivery = Annotated[str, typer.Argument(help=DELIVERY_HELP)]
+Address = Annotated[str, typer.Argument(help=ADDRESS_HELP, autocompletion=addresses)]
+MaybeAddress = Annotated[str | None, typer.Argument(help=ADDRESS_HELP, autocompletion=addresses)]
+Delivery = Annotated[str, typer.Argument(help=DELIVERY_HELP, autocompletion=deliveries)]
+MaybeDelivery = Annotated[str | None, typer.Argument(help=DELIVERY_HELP, autocompletion=deliveries)]

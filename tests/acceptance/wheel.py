@@ -10,6 +10,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TOP_LEVEL = {"registry", "carrier", "dispatch"}
+SHARED = {
+    "share/man/man1/zdo.1",
+    "share/bash-completion/completions/zdo",
+    "share/zsh/site-functions/_zdo",
+    "share/fish/vendor_completions.d/zdo.fish",
+}
 
 
 def build_wheel(folder: Path) -> Path:
@@ -23,7 +29,12 @@ def build_wheel(folder: Path) -> Path:
 def top_level(wheel: Path) -> set[str]:
     """The first names of everything in *wheel* that is not its metadata."""
     names = {name.split("/", 1)[0] for name in zipfile.ZipFile(wheel).namelist()}
-    return {name for name in names if not name.endswith(".dist-info")}
+    return {name for name in names if not name.endswith((".dist-info", ".data"))}
+
+
+def shared(venv: Path) -> set[str]:
+    """The files of SHARED that stand in *venv*, where a shell and `man` look for them."""
+    return {name for name in SHARED if (venv / name).is_file()}
 
 
 def main() -> int:
@@ -38,6 +49,9 @@ def main() -> int:
         subprocess.run([sys.executable, "-m", "venv", Path(folder) / "venv"], check=True)
         pip = [python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel]
         subprocess.run(pip, check=True)
+        if shared(python.parents[1]) != SHARED:
+            print(f"the wheel lacks {sorted(SHARED - shared(python.parents[1]))}")
+            return 1
         said = subprocess.run(
             [python.parent / "zdo", "--version"], check=True, capture_output=True, text=True
         )

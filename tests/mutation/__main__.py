@@ -16,7 +16,9 @@ from tests.mutation.faults import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
 MOST_AGAIN = 3
-COPIED = ("registry", "carrier", "dispatch", "tests", "pyproject.toml", "USAGE.md", "README.md")
+COPIED = (
+    "registry", "carrier", "dispatch", "tests", "docs", "pyproject.toml", "USAGE.md", "README.md",
+)  # fmt: skip
 NOT_COPIED = shutil.ignore_patterns("__pycache__", "contract")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.mutation import care, lines, readers, tickets
+from tests.mutation import care, lines, readers, tickets, tools
 from tests.mutation.fault import Fault
 
 __all__ = ["FAULTS", "Fault"]
 
-FAULTS = (*lines.FAULTS, *tickets.FAULTS, *readers.FAULTS, *care.FAULTS)
+FAULTS = (*lines.FAULTS, *tickets.FAULTS, *readers.FAULTS, *care.FAULTS, *tools.FAULTS)

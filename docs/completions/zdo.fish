@@ -1,0 +1,1 @@
+complete --command zdo --no-files --arguments "(env _ZDO_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) zdo)" --condition "env _ZDO_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) zdo"
