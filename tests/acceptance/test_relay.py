@@ -562,7 +562,7 @@ def children_of(process):
 def every_call(log):
     """When each traced call was made, and what it was."""
     for line in Path(log).read_text(encoding="utf-8").splitlines():
-        found = re.match(r"\d+ (\d+\.\d+) (\w+\(.*)", line)
+        found = re.match(r"\d+ +(\d+\.\d+) (\w+\(.*)", line)  # a short pid is padded
         if found:
             yield float(found[1]), found[2]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+from pathlib import Path
 from typing import Any
 
 from carrier.envelope import Envelope
@@ -14,7 +14,9 @@ P = "61b7959a-122e-410e-945d-f4b9b4f73cb7"
 DELIVERY = "d0000000-0000-4000-8000-000000000001"
 MSG = "e0000000-0000-4000-8000-000000000001"
 
-_GOLDEN = os.path.join(os.path.dirname(os.path.dirname(__file__)), "golden", "claude-code-2.1.332")
+_ROOT = Path(__file__).parents[2]
+# What the rig plays is in the distribution, the rest is for tests alone.
+_RECORDED = (_ROOT / "tests" / "golden" / "claude-code-2.1.332", _ROOT / "dispatch/rig/recorded")
 
 
 def an_envelope(**changes: Any) -> Envelope:
@@ -88,8 +90,8 @@ def receipt_for(envelope: Envelope, **changes: Any) -> Receipt:
 
 def recorded(name: str) -> bytes:
     """The recorded file *name*."""
-    with open(os.path.join(_GOLDEN, name), "rb") as file:
-        return file.read()
+    (path,) = [folder / name for folder in _RECORDED if (folder / name).exists()]
+    return path.read_bytes()
 
 
 def recorded_rows(name: str) -> list[dict[str, Any]]:

@@ -45,7 +45,8 @@ def judged(tmp_path, suite):
         text=True,
         check=False,
     )
-    runs = {path.name: len(path.read_text()) for path in tmp_path.iterdir() if "." not in path.name}
+    seen = [path for path in tmp_path.iterdir() if path.is_file() and not path.suffix]
+    runs = {path.name: len(path.read_text(encoding="utf-8")) for path in seen}
     return ended.returncode, ended.stdout, runs
 
 
