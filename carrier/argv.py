@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 NO_MODEL = "http://127.0.0.1:1"
 NO_CREDENTIAL = "zdo-carriers-hold-no-credential"
 
+# What a postbox is made with; no model ever reads it.
+BIRTH = "zdo postbox"
+_BLOCKED = '{"decision":"block","reason":"zdo made a postbox"}'
+BLOCK = f"printf %s '{_BLOCKED}' || exit 2"
+
 _FROM_CALLER = frozenset(
     ("HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR")
 )
@@ -48,6 +53,19 @@ def build_argv(  # noqa: PLR0913, PLR0917 - one for each word that varies
     ]  # fmt: skip
 
 
+def build_birth(claude_bin: str, session_id: str, name: str, settings_path: str) -> list[str]:
+    """The command line that makes the session *session_id* without a model call (CONTRACT g, 4).
+
+    Its one prompt is blocked by the hook of *settings_path*.
+    """
+    return [
+        claude_bin, "-p", "--session-id", session_id, "--name", name, "--output-format", "json",
+        "--tools=", "--strict-mcp-config", "--setting-sources=",
+        "--permission-mode", "dontAsk", "--max-turns", "1", "--max-budget-usd", "0.05",
+        "--settings", settings_path, "--", BIRTH,
+    ]  # fmt: skip
+
+
 def build_env(  # noqa: PLR0913 - one parameter for each variable that varies
     caller: Mapping[str, str],
     *,
@@ -59,7 +77,22 @@ def build_env(  # noqa: PLR0913 - one parameter for each variable that varies
     wrapper: str,
     sender: str,
 ) -> dict[str, str]:
-    """The whole environment of one carrier: built, not inherited (INTERFACE 4, CONTRACT h).
+    """The whole environment of one carrier: built, not inherited (INTERFACE 4, CONTRACT h)."""
+    fixed = {
+        "ZDO_CARRIER_DOOR_TARGET": target_id,
+        "ZDO_CARRIER_SESSION": postbox,
+        "ZDO_CARRIER_ATTEMPT": attempt_dir,
+        "ZDO_CARRIER_WRAPPER": wrapper,
+        "ZDO_SENDER_SESSION_ID": sender,
+    }
+    quiet = quiet_env(caller, pass_env, claude_dir)
+    return quiet | {name: _passable(value) for name, value in fixed.items()}
+
+
+def quiet_env(
+    caller: Mapping[str, str], pass_env: Iterable[str], claude_dir: str
+) -> dict[str, str]:
+    """The environment of any `claude` that zdo starts: it reaches no model, whatever it tries.
 
     Of *caller* only the short list and *pass_env* come through; what zdo sets wins.
     """
@@ -69,21 +102,15 @@ def build_env(  # noqa: PLR0913 - one parameter for each variable that varies
         for name, value in caller.items()
         if (name in listed or name.startswith("LC_")) and _can_pass(name) and _can_pass(value)
     }
-    fixed = {
+    return env | {
         "ANTHROPIC_BASE_URL": NO_MODEL,
         "ANTHROPIC_API_KEY": NO_CREDENTIAL,
-        "CLAUDE_CONFIG_DIR": claude_dir,
+        "CLAUDE_CONFIG_DIR": _passable(claude_dir),
         "CLAUDE_CODE_MAX_RETRIES": "0",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
-        "ZDO_CARRIER_DOOR_TARGET": target_id,
-        "ZDO_CARRIER_SESSION": postbox,
-        "ZDO_CARRIER_ATTEMPT": attempt_dir,
-        "ZDO_CARRIER_WRAPPER": wrapper,
-        "ZDO_SENDER_SESSION_ID": sender,
     }
-    return env | {name: _passable(value) for name, value in fixed.items()}
 
 
 def wrapper_command(python: str, root: str) -> str:

@@ -166,6 +166,48 @@ class TargetNeeded(DispatchError):
         super().__init__(f"target {target!r} is the postbox of {', '.join(map(repr, users))}")
 
 
+class ClaudeMissing(DispatchError):
+    """There is no program to carry with."""
+
+    def __init__(self, name: str, path: str):
+        self.name, self.path = name, path
+        super().__init__(f"no program {name!r} is found with PATH={path}")
+
+
+class PostboxUnborn(DispatchError):
+    """No postbox was made: `claude` did not do what it should; *why* says what it did."""
+
+    hint = "zdo doctor looks at what it needs, zdo selftest tries it without your sessions"
+
+    def __init__(self, why: str):
+        self.why = why
+        super().__init__(f"no postbox was made: {why}")
+
+
+class PostboxLate(PostboxUnborn):
+    """The same, because it took too long."""
+
+
+class PostboxOdd(PostboxUnborn):
+    """The same, because what it said is not that a session was made."""
+
+
+class PostboxKept(DispatchError):
+    """A postbox that is left as it is; *why* says what is in the way, *hint* what to do instead."""
+
+    def __init__(self, postbox: str, why: str, hint: str):
+        self.postbox, self.hint = postbox, hint
+        super().__init__(f"postbox {postbox} {why}")
+
+
+class TrialFailed(DispatchError):
+    """A trial did not come to what it should; *why* says what it came to."""
+
+    def __init__(self, why: str):
+        self.why = why
+        super().__init__(why)
+
+
 class UnitImpossible(DispatchError):
     """Another program cannot be told how to start the relay; *why* says what is in the way."""
 

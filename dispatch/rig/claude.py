@@ -17,6 +17,8 @@ from dispatch.rig.outcomes import OUTCOMES, SHAPES
 
 # Every key of a behaviour with its default.
 DEFAULTS: dict[str, Any] = {
+    "version": "2.1.332",  # what --version says
+    "version_s": 0.0,  # and after how long
     "outcome": "auto",  # auto, or one of OUTCOMES
     "session": "postbox",  # what the result says: the resumed session, or this text
     "exit": None,  # over the outcome's own status

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dispatch.rig.notebook import ancestors, ignored, open_files, record, stdin
 from dispatch.rig.outcomes import OUTCOMES, shape
+from dispatch.rig.transcript import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,10 @@ def main(file: str) -> NoReturn:
     me = os.path.abspath(file)
     with open(os.environ.get("FAKE_CLAUDE", me + ".behaviour.json"), encoding="utf-8") as beside:
         played = json.load(beside)
+    if sys.argv[1:] == ["--version"]:
+        time.sleep(played["version_s"])
+        _write(1, f"{played['version']} (Claude Code)\n".encode())
+        os._exit(0)
     record(me, "start", argv=sys.argv, env=dict(os.environ), cwd=os.getcwd(), fds=fds,
             ppid=os.getppid(), ancestors=ancestors(), pgid=os.getpgid(0), sid=os.getsid(0),
             blocked=sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
@@ -45,6 +50,7 @@ def main(file: str) -> NoReturn:
     time.sleep(played["after_s"])
     if played["hang_s"]:
         _hang(played["hang_s"])
+    _leave_transcript(outcomes)
     status = _print_result(played, outcomes)
     record(me, "end", status=status)
     os._exit(status)
@@ -190,6 +196,14 @@ def _blocked_because(said: list[Played]) -> str | None:
         if one["status"] == 0 and decision.get("decision") == "block":
             return str(decision.get("reason", ""))
     return None
+
+
+def _leave_transcript(said: list[Played]) -> None:
+    """A session that is made by a blocked prompt has a transcript from then on."""
+    session, reason = _value_of("--session-id"), _blocked_because(said)
+    config = os.environ.get("CLAUDE_CONFIG_DIR")
+    if session is not None and reason is not None and config is not None:
+        Transcript(config, session, os.getcwd()).block(_prompt(), reason)
 
 
 def _print_result(played: Played, said: list[Played]) -> int:

@@ -124,6 +124,30 @@ class Transcript:
             | self._tail()
         )
 
+    def block(self, prompt: str, reason: str) -> None:
+        """The row of a prompt that a hook blocked; no model read it."""
+        told = f"UserPromptSubmit operation blocked by hook:\n{reason}\n\nOriginal prompt: {prompt}"
+        self.add(
+            {
+                "parentUuid": None,
+                "isSidechain": False,
+                "type": "system",
+                "subtype": "informational",
+                "content": told,
+                "isMeta": False,
+                "timestamp": now_iso(),
+                "uuid": str(uuid.uuid4()),
+                "level": "warning",
+                "preventContinuation": True,
+                "promptSubmitEnding": {
+                    "ending": {"kind": "blocked_by_hook", "reason": reason},
+                    "promptKept": False,
+                },
+            }
+            | self._tail()
+            | {"entrypoint": "sdk-cli"}
+        )
+
     def _tail(self) -> dict[str, Any]:
         return {
             "userType": "external",

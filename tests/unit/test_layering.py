@@ -33,8 +33,11 @@ EDGES = {
     # The door, its reply socket, and the one probe of `zdo sessions`.
     "socket": {"registry.rows"},
     "_socket": {"carrier.door", "carrier.calls", "carrier.notices"},
-    # ps, and what tells whether a unit is active.
-    "subprocess": {"registry.processes", "registry.surroundings_ps", "dispatch.units.listing"},
+    # ps, claude --version, a session that is thrown away, what tells whether a unit is active.
+    "subprocess": {
+        "registry.processes", "registry.surroundings_ps", "dispatch.claude_version",
+        "dispatch.throwaway", "dispatch.units.listing",
+    },
     "ctypes": {"carrier.family"},
 }
 
@@ -214,10 +217,10 @@ def test_the_other_packages_have_one_place_each():
 
 
 def test_the_rig_stands_beside_the_house():
-    """Nothing that delivers lines knows of it, not even for types."""
+    """Only the trial knows of it, for where there is no Claude Code; nothing that delivers does."""
     users = {name for name in MODULES if {each for each in imports(name) if each in RIG}} - RIG
 
-    assert users == set()
+    assert users == {"dispatch.cli.selftesting"}
 
 
 def test_nothing_reads_the_clock_or_the_environment_at_import():
