@@ -45,6 +45,9 @@ if TYPE_CHECKING:
             """What is left all the same."""
 
 
+WAIT_S = 20.0  # for what takes a second
+
+
 class Step(Record):
     """One thing that was tried, in order."""
 
@@ -96,7 +99,7 @@ def _acts(stage: Stage, house: House) -> Iterator[tuple[str, Callable[[], str]]]
         turns = result.carrier.num_turns
         if turns:
             raise TrialFailed(f"the carrier had {turns} turns of a model")
-        return f"{result.verdict.name}, proof surfaced; turns of a model: {turns}"
+        return f"{result.verdict.name}: its transcript has it; turns of a model: {turns}"
 
     def guard() -> str:
         _expect(kiss(_order(known["postbox"], nonce), house), ("carrier-misbound",))
@@ -116,7 +119,7 @@ def _order(address: str, line: str) -> Order:
         take_line=f"zdo selftest {line}".encode,
         sender="selftest",
         until_surfaced=True,
-        wait_s=20.0,
+        wait_s=WAIT_S,
         lock_timeout_s=5.0,
     )
 

@@ -17,6 +17,7 @@ from dispatch.render import clean, failure_line, short, table
 from dispatch.verdict import TABLE
 from registry.clock import iso
 from registry.errors import RegistryError, StateUnsafe
+from registry.home import open_state
 from registry.ids import parse_uuid
 from registry.locks import take_lease
 from registry.record import fields
@@ -52,6 +53,7 @@ def rotate(
     """`zdo postbox rotate`: a new one in the place of the old, which nobody uses meanwhile."""
 
     def ask(house: House) -> tuple[dict[str, Any], list[str]]:
+        open_state(house.places)  # where the leases are
         now = _current(house, target)
         if now is None:
             return _born(house, target, name, None)
@@ -71,6 +73,7 @@ def remove(postbox: str, session_id: str | None, *, as_object: bool) -> int:
     """`zdo postbox remove`: out of the configuration, and its transcript with it."""
 
     def ask(house: House) -> tuple[dict[str, Any], list[str]]:
+        open_state(house.places)
         known = postboxes.postboxes(house)
         every = (*known, *postboxes.unused(house, known))
         wanted = parse_uuid(postbox) or postbox
@@ -111,6 +114,7 @@ def check(session_id: str | None, *, touch: bool, as_object: bool) -> int:
     def ask(house: House) -> tuple[dict[str, Any], list[str]]:
         known = postboxes.postboxes(house)
         if touch:
+            open_state(house.places)
             for each in known:
                 _touch(each, house)
             known = postboxes.postboxes(house)

@@ -14,7 +14,6 @@ from dispatch.errors import ClaudeMissing
 from dispatch.render import clean, failure_line
 from dispatch.selftest import Step, trial
 from dispatch.verdict import TABLE
-from registry.errors import RegistryError
 from registry.record import fields
 
 TYPE_CHECKING = False
@@ -26,11 +25,14 @@ if TYPE_CHECKING:
 
 
 def selftest(session_id: str | None, *, with_rig: bool, as_object: bool) -> int:
-    """`zdo selftest`: 0 when a line went out and its proof came back, else 78 with the step."""
+    """`zdo selftest`: 0 when a line went out and its proof came back, else 78 with the step.
+
+    Where there is no `claude` the rig is tried, and the status is 69: Claude Code was not.
+    """
     house = this_house(session_id)
-    signal.signal(signal.SIGTERM, _interrupt)
+    ended: list[int] = []
+    _heed(ended)
     began = house.clock.monotonic()
-    stage, version, why = _stage(house, with_rig=with_rig)
     steps: list[Step] = []
 
     def told(step: Step) -> None:
@@ -38,38 +40,40 @@ def selftest(session_id: str | None, *, with_rig: bool, as_object: bool) -> int:
         if not as_object:
             speak([clean(_line(step))])
 
-    if not as_object and why:
-        speak([f"selftest: {why}"])
+    stage, version, missing = _stage(house, with_rig=with_rig)
     is_well = trial(stage, house, told)
+    if ended:
+        raise KeyboardInterrupt  # also when the kiss took it, and made a verdict of it
     seconds = house.clock.monotonic() - began
-    what = stage.kind if version is None else f"{stage.kind} {version}"
-    verdict = None if is_well else TABLE["unhealthy"]
-    if verdict is not None:
-        failed = next(step for step in steps if not step.ok)
-        complain(failure_line(verdict.name, f"{failed.name}: {failed.detail}", "see zdo doctor"))
-    status = {"class": verdict and verdict.name, "exit": verdict.exit if verdict else 0}
-    if as_object:
-        whole = head("selftest", house.speaker, status) | {
-            "stage": stage.kind,
-            "version": version,
-            "why": why,
-            "seconds": round(seconds, 3),
-            "steps": [fields(step) | {"seconds": round(step.seconds, 3)} for step in steps],
-        }
-        lost = speak([json.dumps(whole)])
-    else:
-        lost = speak([f"selftest: {what} ok in {seconds:.1f} s"]) if is_well else 0
-    return (verdict.exit if verdict else 0) or lost
+    name, reason, advice = _verdict(steps, missing)
+    status = 0 if name is None else TABLE[name].exit
+    if name is not None:
+        complain(failure_line(name, reason, advice))
+    if not as_object:
+        what = stage.kind if version is None else f"{stage.kind} {version}"
+        lines = [clean(f"selftest: {what} ok in {seconds:.1f} s")] if is_well else []
+        lost = speak(lines, quietly=status != 0)
+        return status or lost
+    whole = head("selftest", house.speaker, {"class": name, "exit": status}) | {
+        "stage": stage.kind,
+        "version": version,
+        "seconds": round(seconds, 3),
+        "steps": [fields(step) | {"seconds": round(step.seconds, 3)} for step in steps],
+        "reason": reason,
+        "advice": advice,
+    }
+    lost = speak([json.dumps(whole)], quietly=status != 0)
+    return status or lost
 
 
-def _stage(house: House, *, with_rig: bool) -> tuple[Stage, str | None, str | None]:
-    """The stage, the version of what is tried, and why it is the rig, if it is."""
-    why = "as asked, with the rig in the place of Claude Code"
+def _stage(house: House, *, with_rig: bool) -> tuple[Stage, str | None, ClaudeMissing | None]:
+    """The stage, the version of what is tried, and why that is not Claude Code, if it is not."""
+    missing = None
     if not with_rig:
         try:
             claude = claude_of(house)
-        except (ClaudeMissing, RegistryError) as error:
-            why = f"{error}; this is the rig, and says nothing of Claude Code"
+        except ClaudeMissing as error:
+            missing = error
         else:
             from dispatch.throwaway import Throwaway
 
@@ -77,12 +81,32 @@ def _stage(house: House, *, with_rig: bool) -> tuple[Stage, str | None, str | No
             return Throwaway(claude, house.env, house.clock, house.processes), version, None
     from dispatch.rig.stage import RigStage
 
-    return RigStage(), None, why
+    return RigStage(), None, missing
+
+
+def _verdict(
+    steps: list[Step], missing: ClaudeMissing | None
+) -> tuple[str | None, str | None, str | None]:
+    """Class, reason and advice of a trial; all None when Claude Code, or what was asked, works."""
+    failed = next((step for step in steps if not step.ok), None)
+    if failed is not None:
+        return "unhealthy", f"{failed.name}: {failed.detail}", "see zdo doctor"
+    if missing is not None:
+        reason = f"Claude Code was not tried, only the rig: {missing}"
+        return "carrier-spawn", reason, TABLE["carrier-spawn"].advice
+    return None, None, None
 
 
 def _line(step: Step) -> str:
     return f"{'ok' if step.ok else 'FAIL':4}  {step.name:8} {step.seconds:6.2f} s  {step.detail}"
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _heed(ended: list[int]) -> None:
+    """Ctrl-C and SIGTERM end the trial, which tidies up, and stand in *ended*."""
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        ended.append(number)
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)

@@ -35,8 +35,11 @@ EDGES = {
     "_socket": {"carrier.door", "carrier.calls", "carrier.notices"},
     # ps, claude --version, a session that is thrown away, what tells whether a unit is active.
     "subprocess": {
-        "registry.processes", "registry.surroundings_ps", "dispatch.claude_version",
-        "dispatch.throwaway", "dispatch.units.listing",
+        "registry.processes",
+        "registry.surroundings_ps",
+        "dispatch.claude_version",
+        "dispatch.throwaway",
+        "dispatch.units.listing",
     },
     "ctypes": {"carrier.family"},
 }
