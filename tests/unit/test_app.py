@@ -40,19 +40,25 @@ def said(capsys):
     return json.loads(capsys.readouterr().out)
 
 
+GROUPS = {
+    "postbox": ["check", "list", "new", "remove", "rotate"],
+    "spool": ["drop", "list", "requeue", "show"],
+    "target": ["add", "edit", "list", "remove"],
+    "unit": ["cron", "launchd", "systemd"],
+}
+
+
 def test_every_command_of_the_application_has_help():
     """A command without a sentence is a riddle."""
     command = typer.main.get_command(app.app)
-    groups = {name: command.commands[name] for name in ("spool", "unit")}
+    groups = {name: command.commands[name] for name in GROUPS}
 
     assert sorted(command.commands) == [
-        "ack", "doctor", "fsck", "kiss", "receipts", "register", "relay", "resolve", "senders",
-        "sessions", "show", "spool", "targets", "unit", "unregister", "verify",
+        "ack", "doctor", "explain", "fsck", "init", "kiss", "postbox", "receipts", "register",
+        "relay", "report", "resolve", "selftest", "senders", "sessions", "show", "spool", "target",
+        "targets", "unit", "unregister", "verify", "watch",
     ]  # fmt: skip
-    units = ["cron", "launchd", "systemd"]
-    assert {"spool": ["drop", "list", "requeue", "show"], "unit": units} == {
-        name: sorted(group.commands) for name, group in groups.items()
-    }
+    assert GROUPS == {name: sorted(group.commands) for name, group in groups.items()}
     for group in (command, *groups.values()):
         assert all(each.help for each in group.commands.values())
 
