@@ -10,6 +10,7 @@ class Finding(Record):
 
     ok: bool | None
     detail: str
+    fix: str | None = None  # a command, or the setting to change; None: what is usual for the look
 
 
 def well(detail: str) -> Finding:
@@ -17,9 +18,9 @@ def well(detail: str) -> Finding:
     return Finding(ok=True, detail=detail)
 
 
-def ill(detail: str) -> Finding:
-    """Somebody has to mend it."""
-    return Finding(ok=False, detail=detail)
+def ill(detail: str, fix: str | None = None) -> Finding:
+    """Somebody has to mend it, by *fix* where that is another one than usual."""
+    return Finding(ok=False, detail=detail, fix=fix)
 
 
 def unknown(detail: str) -> Finding:

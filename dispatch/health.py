@@ -5,9 +5,10 @@ What cannot be looked at is not known: neither well nor ill.
 
 from __future__ import annotations
 
-from dispatch import look_around, look_inside
+from dispatch import look_around, look_at_claude, look_at_shell, look_inside
 from dispatch.errors import DatabaseUnusable
 from dispatch.finding import ill, unknown
+from dispatch.kiss import NESTED
 from registry.clock import iso
 from registry.errors import ConfigInvalid, RegistryUnreadable, StateUnsafe
 from registry.record import Record
@@ -36,25 +37,35 @@ class Look(Record):
 
     code: str
     look: Callable[[House], Finding]
-    fix: str
+    fix: str  # what is usual; a finding may know better
     own: tuple[type[Exception], ...] = ()
 
 
-_NO_ROWS = "point claude_config_dir at Claude Code's folder; a session makes it when it starts"
+_NO_ROWS = "start claude once, or point claude_config_dir at its folder"
 _UNSEEN = "have /proc mounted, or ps on the PATH; until then kiss those by name or id"
 _SHUT = "restart those sessions: their doors are gone"
-_UNSERVED = "start a relay: zdo unit systemd, launchd or cron"
+_STATE = "mend it, or set ZDO_STATE_DIR"
+_NO_CLAUDE = "install claude, or set claude_bin"
 
 LOOKS: Final = (
     Look("config", look_around.config, "mend the configuration", (ConfigInvalid,)),
     Look("registry", look_around.registry, _NO_ROWS, (RegistryUnreadable,)),
-    Look("state-folder", look_inside.state_folder, "mend it, or set ZDO_STATE_DIR", (StateUnsafe,)),
+    Look("state-folder", look_inside.state_folder, _STATE, (StateUnsafe,)),
     Look("database", look_inside.database, "zdo fsck", (DatabaseUnusable,)),
-    Look("claude-binary", look_around.claude_binary, "install claude, or set claude_bin"),
+    Look("claude-binary", look_at_claude.claude_binary, _NO_CLAUDE),
+    Look("claude-version", look_at_claude.claude_version, "zdo selftest tries it"),
+    Look("postbox", look_at_claude.postbox, "zdo init"),
+    Look("hooks", look_at_claude.hooks, "take it out of the managed settings"),
+    Look("inbound", look_at_claude.inbound, "set crossSessionInbound to accept"),
     Look("ledger", look_around.ledger, "mend it, or set [tickets] root"),
     Look("process-sources", look_around.process_sources, _UNSEEN),
     Look("messaging-door", look_around.messaging_door, _SHUT),
-    Look("relay-last-pass", look_inside.relay_last_pass, _UNSERVED),
+    Look("relay-last-pass", look_inside.relay_last_pass, "zdo relay"),
+    Look("relay-starter", look_at_shell.relay_starter, "zdo unit systemd, launchd or cron"),
+    Look("cron-environment", look_at_shell.cron_environment, "zdo unit cron --install"),
+    Look("clock", look_inside.clock, "set the clock"),
+    Look("limits", look_at_shell.limits, f"ulimit -n {look_at_shell.ENOUGH_FILES}"),
+    Look("nested", look_at_shell.nested, f"unset {NESTED}"),
     Look("free-space", look_inside.free_space, "free the disk", (OSError,)),
 )
 
@@ -71,5 +82,5 @@ def _item(each: Look, house: House) -> Item:
         found = ill(str(error))
     except Exception as error:  # noqa: BLE001 - whatever it was, the other items are still wanted
         found = unknown(f"cannot be looked at now: {str(error) or type(error).__name__}")
-    fix = each.fix if found.ok is False else None
+    fix = (found.fix or each.fix) if found.ok is False else None
     return Item(each.code, found.ok, iso(house.clock.now()), found.detail, fix)

@@ -1,4 +1,4 @@
-"""Looks at what zdo is told and whom it can reach: configuration, sessions, tickets, `claude`.
+"""Looks at what zdo is told and whom it can reach: configuration, sessions, tickets.
 
 Each measures when it is called, and changes nothing but the copy of the checked
 configuration that every command keeps.
@@ -7,10 +7,12 @@ configuration that every command keeps.
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 from collections import Counter
 
-from carrier.run import find_binary
 from dispatch.finding import ill, unknown, well
+from registry.errors import ConfigInvalid
 from registry.ledger_file import read_ledger
 from registry.roster import ledger_path
 from registry.rows import probe, read_rows
@@ -24,12 +26,20 @@ if TYPE_CHECKING:
     from registry.rows import Listing
 
 
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
 def config(house: House) -> Finding:
     """Whether the configuration can be used."""
-    count = len(house.config().targets)
     path = house.places.config_file
+    try:
+        count = len(house.config().targets)
+    except ConfigInvalid as error:
+        return ill(str(error), f"${{EDITOR:-vi}} {shlex.quote(path)}")
     if not os.path.lexists(path):
         return well(f"there is no {path}; the defaults hold")
+    if os.stat(path).st_mode & _OTHERS_WRITE:
+        return ill(f"{path} can be written by others", f"chmod go-w {shlex.quote(path)}")
     return well(f"{path}; targets: {count}")
 
 
@@ -37,19 +47,11 @@ def registry(house: House) -> Finding:
     """Whether the rows of running sessions can be read; a folder without rows is well."""
     folder = house.config().claude_dir + "/sessions"
     if not os.path.isdir(folder):
-        return ill(f"there is no folder {folder}")
+        fix = "unset CLAUDE_CONFIG_DIR" if house.env.get("CLAUDE_CONFIG_DIR") else None
+        return ill(f"there is no folder {folder}", fix)
     listing = _listing(house)
     skipped = _said(Counter(each.reason for each in listing.skipped))
     return well(f"{folder}; running: {len(listing.rows)}, skipped: {skipped}")
-
-
-def claude_binary(house: House) -> Finding:
-    """Whether there is a `claude` to carry with."""
-    name, path = house.config().claude_bin, house.env.get("PATH", os.defpath)
-    found = find_binary(name, path)
-    if found is None:
-        return ill(f"no program {name!r} is found with PATH={path}")
-    return well(found)
 
 
 def ledger(house: House) -> Finding:
@@ -62,7 +64,8 @@ def ledger(house: House) -> Finding:
     # Read afresh: a memory of it would be a measurement of some other time.
     reading = read_ledger(path, None, house.clock.now(), correlation)
     if reading.blind is not None:
-        return ill(f"{path}: {reading.blind}")
+        aside = f"mv {shlex.quote(path)} {shlex.quote(path)}.odd" if os.path.isdir(path) else None
+        return ill(f"{path}: {reading.blind}", aside)
     found = reading.ledger
     return well(f"{path}; lines: {found.lines}, skipped: {_said(found.skipped)}")
 

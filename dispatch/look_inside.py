@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import stat
 
 from dispatch import kept, pulse, wreck
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 ENOUGH_BYTES: Final = 64 << 20
 # Cron's coarsest habit is an hour; one of its passes may be missed.
 STALE_S: Final = 7200.0
+# Two clocks of one machine do not differ by so much.
+_AHEAD_S: Final = 60.0
+_NEWEST: Final = "SELECT max(at) FROM (SELECT at FROM event ORDER BY id DESC LIMIT 100)"
 _OLDEST: Final = "WHERE state < 20 AND state = ? ORDER BY +id LIMIT 1"
 
 
@@ -39,19 +43,40 @@ def state_folder(house: House, mountinfo: str = MOUNTINFO) -> Finding:
     state = house.places.state
     if not os.path.lexists(state):
         return unknown(f"there is no {state} yet; the first kiss makes it")
-    is_open = refuse_unsafe(house.places)
-    refuse_network(state, mountinfo)
-    refuse_without_locks(state)
+    try:
+        is_open = refuse_unsafe(house.places)
+        refuse_network(state, mountinfo)
+        refuse_without_locks(state)
+    except StateUnsafe as error:
+        return ill(str(error), _cure(error, state))
     if not os.access(state, os.W_OK | os.X_OK, effective_ids=True):
-        raise StateUnsafe(state, "cannot be written")
+        return ill(f"{state}: cannot be written", f"chmod u+rwx {shlex.quote(state)}")
     how = "; open to others, which the next kiss mends" if is_open else ""
     return well(f"{state} is ours, local, and has native locks{how}")
+
+
+def _cure(error: StateUnsafe, state: str) -> str | None:
+    """The command after which the folder is safe; None where there is none to be sure of."""
+    path = shlex.quote(error.path)
+    if os.path.islink(error.path):
+        real = shlex.quote(os.path.realpath(error.path))
+        return f"export ZDO_STATE_DIR={real}" if error.path == state else f"rm {path}"
+    if not os.path.isdir(error.path):
+        return f"mv {path} {path}.odd"
+    found = os.stat(error.path)
+    if found.st_uid != os.geteuid():
+        return f"sudo chown -R {os.geteuid()} {path}"
+    return f"chmod 700 {path}" if stat.S_IMODE(found.st_mode) & 0o077 else None
 
 
 def database(house: House) -> Finding:
     """Whether the file of spool and journal is a whole one of ours; `zdo fsck` asks each line."""
     path = house.places.database
-    if not _is_there(path):
+    try:
+        is_there = _is_there(path)
+    except DatabaseUnusable as error:
+        return ill(str(error), f"mv {shlex.quote(path)} {shlex.quote(path)}.odd")
+    if not is_there:
         return unknown(f"there is no {path} yet; the first kiss makes it")
     # A writer in the middle would look like damage.
     with told(path), turn(path, house.clock), contextlib.closing(wreck.connect(path)) as link:
@@ -101,3 +126,16 @@ def _is_there(database: str) -> bool:
         # SQLite would wait at a pipe, and follow a link.
         raise DatabaseUnusable(database, "is not a plain file")
     return True
+
+
+def clock(house: House) -> Finding:
+    """Whether the clock is where it was: nothing that is on record may lie in the future."""
+    path = house.places.database
+    if not _is_there(path):
+        return unknown("nothing is on record to compare it with")
+    with told(path), contextlib.closing(wreck.connect(path)) as link:
+        (newest,) = link.execute(_NEWEST).fetchone()
+    now = house.clock.now()
+    if newest is not None and newest > now + _AHEAD_S:
+        return ill(f"it is {iso(now)}, and the journal has an entry of {iso(newest)}")
+    return well(f"it is {iso(now)}")

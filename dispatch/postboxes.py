@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 
 from carrier.transcript import find_transcript, slug
 from dispatch.aim import is_leased
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 STATION: Final = "station"
 READY, MISSING, CARRYING = "ready", "missing", "carrying"
 OPEN, MISPLACED = "OPEN", "misplaced"
+DAY_S: Final = 86_400.0
+_SOON_DAYS: Final = 7.0
 _USUAL_DAYS: Final = 30.0
 _MODEL_TURN: Final = b'"type":"assistant"'
 _PART: Final = 1 << 20
@@ -55,6 +58,28 @@ class Postbox(Record):
         if self.leased:
             return CARRYING
         return READY if self.in_place or has_model_turn(self.transcript) else MISPLACED
+
+    def complaint(self, days: float | None, now: float) -> tuple[str, str] | None:
+        """What is wrong with it and the command that mends it; None when it can carry.
+
+        *days*: how long Claude Code keeps what is not touched, None where that is not known.
+        """
+        who = next((each for each in self.used_by if each != STATION), None)
+        for_whom = "" if STATION in self.used_by or who is None else f" --for {shlex.quote(who)}"
+        rotate = f"zdo postbox rotate{for_whom}"
+        if self.state == OPEN:
+            return f"is open as pid {self.pid}", rotate
+        if self.state == MISSING:
+            return "does not exist", f"zdo postbox new{for_whom}"
+        if self.state == MISPLACED:
+            return "was made in another folder and cannot be resumed", rotate
+        if days is None or self.touched_at is None:
+            return None
+        left = days - (now - self.touched_at) / DAY_S
+        if left >= _SOON_DAYS:
+            return None
+        when = "at any moment" if left <= 0 else f"in {left:.0f} days"
+        return f"is removed by Claude Code {when}", "zdo postbox check --touch"
 
 
 def postboxes(house: House) -> tuple[Postbox, ...]:
@@ -121,9 +146,10 @@ def has_model_turn(transcript: str) -> bool:
         with open(transcript, "rb") as file:
             last = b""
             while part := file.read(_PART):
-                if _MODEL_TURN in last + part:
+                last += part
+                if _MODEL_TURN in last:
                     return True
-                last = part[-len(_MODEL_TURN) :]
+                last = last[-len(_MODEL_TURN) :]
     except OSError:
         return True
     return False
@@ -159,7 +185,5 @@ def _named(config: Config) -> list[tuple[str, str]]:
 
 
 def _stat(path: str | None) -> os.stat_result | None:
-    try:
-        return None if path is None else os.stat(path)
-    except OSError:
-        return None
+    # It may have gone since it was found.
+    return os.stat(path) if path is not None and os.path.exists(path) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -76,9 +77,8 @@ class Throwaway:
                 raise TrialFailed(f"{self.claude}: {error.strerror or error}") from error
         until = self._clock.monotonic() + _PATIENCE_S
         while self._clock.monotonic() < until and self._child.poll() is None:
-            for row in self._rows():
-                if row[0] == self._child.pid:
-                    return row[1]
+            if idle := self._idle():
+                return idle[0]
             self._clock.sleep(_POLL_S)
         raise TrialFailed(f"it did not open a door{self._words()}")
 
@@ -107,20 +107,20 @@ class Throwaway:
 
     def _stop(self) -> None:
         child, self._child = self._child, None
-        if child is None:
+        if child is None or child.stdin is None:
             return
-        if child.stdin is not None:
-            child.stdin.close()
+        child.stdin.close()
         try:
             child.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired as error:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             raise TrialFailed("it did not end when its stdin did") from error
 
-    def _rows(self) -> list[tuple[int, str]]:
+    def _idle(self) -> list[str]:
+        """The sessions that are idle in its folder, where there is none but its own."""
         rows = read_rows(f"{self.root}/claude", self._processes).rows
-        return [(row.pid, row.session_id) for row in rows if row.status == "idle"]
+        return [row.session_id for row in rows if row.status == "idle"]
 
     def _words(self) -> str:
         with open(f"{self.root}/said", encoding="utf-8", errors="replace") as file:

@@ -43,12 +43,11 @@ def doctor(session_id: str | None, *, as_object: bool) -> int:
 
 
 def item_lines(items: tuple[Item, ...]) -> list[str]:
-    """A line for each item: its mark, its code, what was found, and what to do."""
+    """A line for each item: its mark, its code, what was found; below it what mends it."""
     width = max(len(item.code) for item in items)
-    return [
-        render.clean(
-            f"{_MARK[item.ok]:4}  {item.code:{width}}  {item.detail}"
-            + (f"; {item.fix}" if item.fix else "")
-        )
-        for item in items
-    ]
+    lines = []
+    for item in items:
+        lines.append(render.clean(f"{_MARK[item.ok]:4}  {item.code:{width}}  {item.detail}"))
+        if item.fix is not None:
+            lines.append(render.clean(f"      fix: {item.fix}"))
+    return lines

@@ -12,7 +12,7 @@ from dispatch.cli.answering import head, refuse
 from dispatch.cli.commands import this_house
 from dispatch.cli.speech import complain, speak
 from dispatch.errors import DispatchError, PostboxKept, TargetMissing
-from dispatch.postboxes import MISPLACED, MISSING, OPEN, STATION, Postbox, cleanup_days
+from dispatch.postboxes import DAY_S, STATION, Postbox, cleanup_days
 from dispatch.render import clean, failure_line, short, table
 from dispatch.verdict import TABLE
 from registry.clock import iso
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from dispatch.house import House
 
-_DAY_S = 86_400.0
-_SOON_DAYS = 7.0
 _MIB = 1 << 20
 _ROTATE = "zdo postbox rotate makes a new one in its place"
 
@@ -119,32 +117,13 @@ def check(session_id: str | None, *, touch: bool, as_object: bool) -> int:
                 _touch(each, house)
             known = postboxes.postboxes(house)
         days = cleanup_days(house.config().claude_dir)
-        said = [(each, complaint_of(each, days, house.clock.now())) for each in known]
+        said = [(each, _wrong(each, days, house.clock.now())) for each in known]
         wrong.extend(f"{short(each.session_id)} {why}" for each, why in said if why)
         told = {"postboxes": [_as_json(each) | {"wrong": why} for each, why in said]}
         lines = [f"{each.session_id}  {why or 'is ready'}" for each, why in said]
         return told, lines or ["no postbox is configured; zdo init makes one"]
 
     return _answer("postbox", session_id, ask, wrong=wrong, as_object=as_object)
-
-
-def complaint_of(postbox: Postbox, days: float | None, now: float) -> str | None:
-    """What is wrong with *postbox*, and the command that mends it; None when it can carry."""
-    who = next((each for each in postbox.used_by if each != STATION), None)
-    for_whom = "" if STATION in postbox.used_by or who is None else f" --for {who}"
-    if postbox.state == OPEN:
-        return f"is open as pid {postbox.pid}: close that session"
-    if postbox.state == MISSING:
-        return f"does not exist: zdo postbox new{for_whom}"
-    if postbox.state == MISPLACED:
-        return f"was made in another folder and cannot be resumed: zdo postbox rotate{for_whom}"
-    if days is None or postbox.touched_at is None:
-        return None
-    left = days - (now - postbox.touched_at) / _DAY_S
-    if left < _SOON_DAYS:
-        when = "any moment" if left <= 0 else f"{left:.0f} days"
-        return f"is removed by Claude Code in {when}: zdo postbox check --touch"
-    return None
 
 
 def _answer(
@@ -170,6 +149,11 @@ def _answer(
     whole = head(command, house.speaker, {"class": verdict and verdict.name, "exit": status}) | told
     lost = speak([json.dumps(whole)] if as_object else [clean(line) for line in lines])
     return status or lost
+
+
+def _wrong(postbox: Postbox, days: float | None, now: float) -> str | None:
+    found = postbox.complaint(days, now)
+    return None if found is None else f"{found[0]}: {found[1]}"
 
 
 def _current(house: House, target: str | None) -> Postbox | None:
@@ -233,7 +217,7 @@ def _as_json(postbox: Postbox) -> dict[str, Any]:
 
 def _row(postbox: Postbox, now: float) -> tuple[str, ...]:
     size = "-" if postbox.bytes is None else f"{postbox.bytes / 1024:.0f} KiB"
-    days = None if postbox.touched_at is None else (now - postbox.touched_at) / _DAY_S
+    days = None if postbox.touched_at is None else (now - postbox.touched_at) / DAY_S
     age = "-" if days is None else f"{max(days, 0):.0f} d"
     whose = ", ".join(postbox.used_by) or "nobody"
     return postbox.session_id, whose, postbox.state, size, age

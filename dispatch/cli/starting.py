@@ -116,11 +116,5 @@ def unit_of(wish: Wish, house: House) -> Unit:
     if wish.kind == CRON:
         return cron.crontab(start)
     if wish.kind == SYSTEMD:
-        return systemd.units(start, wish.label, _systemd_folder(house), log)
+        return systemd.units(start, wish.label, systemd.folder(house.env, house.places.home), log)
     return launchd.agent(start, wish.label, f"{house.places.home}/Library/LaunchAgents", log)
-
-
-def _systemd_folder(house: House) -> str:
-    root = house.env.get("XDG_CONFIG_HOME", "")
-    # A relative one is to be ignored (XDG).
-    return (root if root.startswith("/") else f"{house.places.home}/.config") + "/systemd/user"

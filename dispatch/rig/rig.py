@@ -21,6 +21,7 @@ from dispatch.rig import claude
 from dispatch.rig.door import FakeDoor
 from dispatch.rig.registry import FakeRegistry
 from dispatch.rig.script import T
+from dispatch.rig.transcript import Transcript
 
 P = "61b7959a-122e-410e-945d-f4b9b4f73cb7"
 ROOT = Path(__file__).parents[2]
@@ -130,6 +131,12 @@ class Rig:
         if self._registry is None:
             self._registry = FakeRegistry(self.home)
         return self._registry
+
+    def postbox(self, session_id: str = P) -> str:
+        """The transcript of a postbox, as a blocked first prompt leaves it; its path."""
+        made = Transcript(self.claude_dir, session_id, os.path.realpath(f"{self.state}/postbox"))
+        made.block("zdo postbox", "made")
+        return made.path
 
     def let_time_pass(self) -> None:
         """No kept line waits for a moment any more, and no session had one lately.

@@ -7,6 +7,8 @@ from dispatch.units import THROTTLE_S, File, Unit, hint_of, refuse_unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dispatch.units import Start
 
 # A pass that is killed takes no carrier with it: one that is under way is finished, and what
@@ -81,3 +83,10 @@ def _quoted(word: str) -> str:
 
 def _plain(word: str) -> str:
     return word.replace("%", "%%")
+
+
+def folder(env: Mapping[str, str], home: str) -> str:
+    """Where a user's own units are, as systemd looks for them in *env*."""
+    root = env.get("XDG_CONFIG_HOME", "")
+    # A relative one is to be ignored (XDG).
+    return (root if root.startswith("/") else f"{home}/.config") + "/systemd/user"

@@ -12,6 +12,7 @@ from dispatch import journal, keep, kept, outcome, post, spool
 from dispatch.house import House
 from dispatch.result import CarrierFacts, LineFacts, Result, TargetFacts
 from dispatch.rig.registry import FakeRegistry
+from dispatch.rig.transcript import Transcript
 from dispatch.spool import Draft
 from dispatch.station import Station
 from dispatch.tally import Tally
@@ -66,6 +67,11 @@ class Household:
         program = f"{self.root}/bin/claude"
         Path(program).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         os.chmod(program, 0o700)
+
+    def postbox(self) -> None:
+        """The transcript of P, as a blocked first prompt leaves it."""
+        where = os.path.realpath(f"{self.state}/postbox")
+        Transcript(self.claude_dir, P, where).block("zdo postbox", "made")
 
     def runs(self, **fields: Any) -> None:
         """T runs, idle, under the name fable."""

@@ -20,6 +20,7 @@ def home(tmp_path, monkeypatch):
     """A household that this process lives in, where nothing is ill."""
     household = Household(tmp_path)
     household.claude("exit 0")
+    household.postbox()
     for name, value in household.env.items():
         monkeypatch.setenv(name, value)
     yield household
@@ -39,14 +40,16 @@ def test_what_is_not_ill_is_zero(capsys):
 
 
 def test_what_is_ill_is_named_twice(home, capsys):
-    """On stderr in one line, and in its own with what to do."""
+    """On stderr in one line, and in its own, with what to do below it."""
     Path(home.root, "bin", "claude").unlink()
 
     assert checking.doctor(None, as_object=False) == 78
     told = capsys.readouterr()
 
     assert told.err == f"zdo: unhealthy: claude-binary; {TABLE['unhealthy'].advice}\n"
-    assert re.search(r"^FAIL  claude-binary +no program .*; install claude", told.out, re.MULTILINE)
+    assert re.search(
+        r"^FAIL  claude-binary +no program .*\n      fix: install claude", told.out, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("is_ill", [False, True])
@@ -81,6 +84,7 @@ def test_a_line_is_one_line():
 
     assert [
         "ok    a       fine",
-        "FAIL  longer  not\\nfine \\x1b[31m; mend it",
+        "FAIL  longer  not\\nfine \\x1b[31m",
+        "      fix: mend it",
         "?     b       nobody knows",
     ] == item_lines(items)
