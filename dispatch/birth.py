@@ -15,7 +15,7 @@ from carrier.order import Order
 from carrier.report import Unreadable, parse_report
 from carrier.run import find_binary, run_carrier
 from carrier.transcript import find_transcript
-from dispatch.errors import ClaudeMissing, PostboxLate, PostboxOdd, PostboxUnborn
+from dispatch.tool_errors import ClaudeMissing, PostboxLate, PostboxOdd, PostboxUnborn
 from registry.durable import write_whole
 from registry.home import open_state
 from registry.ids import new_uuid

@@ -10,7 +10,7 @@ import os
 import stat
 import tomllib
 
-from dispatch.errors import TargetMissing, TargetNeeded, TargetTaken
+from dispatch.tool_errors import TargetMissing, TargetNeeded, TargetTaken
 from registry.durable import Unreadable, read_plain, write_whole
 from registry.errors import ConfigInvalid
 from registry.targets import FILE_LIMIT

@@ -58,15 +58,6 @@ _CLASS_OF_ERROR: dict[type[Exception], str] = {
     errors.SessionDeleted: "target-unknown",
     errors.CursorRefused: "usage",
     errors.UnitImpossible: "config-invalid",
-    errors.ClaudeMissing: "carrier-spawn",
-    errors.PostboxUnborn: "carrier-exit",
-    errors.PostboxLate: "carrier-timeout",
-    errors.PostboxOdd: "carrier-output",
-    errors.PostboxKept: "usage",
-    errors.TrialFailed: "unhealthy",
-    errors.TargetTaken: "usage",
-    errors.TargetMissing: "target-unknown",
-    errors.TargetNeeded: "usage",
 }
 
 # What the wrapper found when it did not write.
@@ -104,7 +95,9 @@ def judge(evidence: Evidence, binding: Binding, nonce: str) -> Finding:
 def class_of_error(error: Exception) -> str:
     """The class of a refusal or of broken surroundings; a stranger is `internal`."""
     kinds = (kind for kind in type(error).__mro__ if kind in _CLASS_OF_ERROR)
-    return next((_CLASS_OF_ERROR[kind] for kind in kinds), "internal")
+    # Those of the tools say it themselves.
+    named: str = getattr(error, "named", "internal")
+    return next((_CLASS_OF_ERROR[kind] for kind in kinds), named)
 
 
 def weigh_notices(notices: tuple[Notice, ...]) -> tuple[str, str] | None:

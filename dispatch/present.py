@@ -70,7 +70,7 @@ def as_json(company: Company) -> dict[str, Any]:
     """The company's part of the one object that `zdo sessions --json` prints."""
     reading = company.roster.reading
     return {
-        "sessions": [_session(each) for each in company.present],
+        "sessions": [session_as_json(each) for each in company.present],
         "skipped": [fields(each) for each in company.listing.skipped],
         "ledger": {
             "path": reading.path,
@@ -109,7 +109,8 @@ def lasting(seconds: float | None) -> str:
     return f"{int(seconds // size)}{unit}"
 
 
-def _session(each: Presence) -> dict[str, Any]:
+def session_as_json(each: Presence) -> dict[str, Any]:
+    """One of them as an object."""
     owner = each.owner
     ticket = None
     if owner.ticket is not None:

@@ -11,8 +11,8 @@ import contextlib
 from dispatch import configure
 from dispatch.birth import make_postbox
 from dispatch.errand import Order
-from dispatch.errors import TrialFailed
 from dispatch.kiss import kiss
+from dispatch.tool_errors import TrialFailed
 from registry.home import find_places
 from registry.ids import new_uuid
 from registry.record import Record, replace

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 
 from carrier.argv import quiet_env
-from dispatch.errors import TrialFailed
+from dispatch.tool_errors import TrialFailed
 from registry.rows import read_rows
 
 TYPE_CHECKING = False

@@ -11,9 +11,10 @@ from dispatch.birth import claude_of, make_postbox
 from dispatch.cli.answering import head, refuse
 from dispatch.cli.commands import this_house
 from dispatch.cli.speech import complain, speak
-from dispatch.errors import DispatchError, PostboxKept, TargetMissing
+from dispatch.errors import DispatchError
 from dispatch.postboxes import DAY_S, STATION, Postbox, cleanup_days
 from dispatch.render import clean, failure_line, short, table
+from dispatch.tool_errors import PostboxKept, TargetMissing
 from dispatch.verdict import TABLE
 from registry.clock import iso
 from registry.errors import RegistryError, StateUnsafe

@@ -10,9 +10,9 @@ from dispatch.claude_version import ask
 from dispatch.cli.answering import head
 from dispatch.cli.commands import this_house
 from dispatch.cli.speech import complain, speak
-from dispatch.errors import ClaudeMissing
 from dispatch.render import clean, failure_line
 from dispatch.selftest import Step, trial
+from dispatch.tool_errors import ClaudeMissing
 from dispatch.verdict import TABLE
 from registry.record import fields
 

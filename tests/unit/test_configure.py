@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from dispatch import configure
 from dispatch.configure import drop_target, set_postbox, set_target
-from dispatch.errors import TargetMissing, TargetNeeded, TargetTaken
+from dispatch.tool_errors import TargetMissing, TargetNeeded, TargetTaken
 from registry.errors import ConfigInvalid
 from registry.home import find_places
 from registry.targets import load_config

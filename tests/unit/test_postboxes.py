@@ -12,10 +12,10 @@ from carrier.report import Unreadable
 from carrier.run import Run
 from dispatch import birth, postboxes, selftest
 from dispatch.cli import main, postboxing, selftesting
-from dispatch.errors import PostboxUnborn, TrialFailed
 from dispatch.postboxes import cleanup_days, has_model_turn
 from dispatch.result import CarrierFacts, Result
 from dispatch.throwaway import sweep
+from dispatch.tool_errors import PostboxUnborn, TrialFailed
 from dispatch.verdict import TABLE
 from registry.processes import Processes
 from tests.fakes.envelopes import P
