@@ -10,7 +10,7 @@ import os
 import stat
 import tomllib
 
-from dispatch.tool_errors import TargetMissing, TargetNeeded, TargetTaken
+from dispatch.tool_errors import ChangeInvalid, TargetMissing, TargetNeeded, TargetTaken
 from registry.durable import Unreadable, read_plain, write_whole
 from registry.errors import ConfigInvalid
 from registry.targets import FILE_LIMIT
@@ -63,7 +63,7 @@ def set_target(
     """The target *target_id* is found by *selector*, a kind and its value, and has that postbox.
 
     None leaves either as it is, "" takes the postbox away, so that the station's is used.
-    Errors as `set_postbox`, TargetTaken where it must not exist.
+    Errors as `set_postbox`, TargetTaken where it must not exist, ChangeInvalid for an odd value.
     """
 
     def change(tree: Tree) -> None:
@@ -136,12 +136,14 @@ def _changed(path: str, old: str, change: Change) -> str:
     change(meant)
     if meant == before:
         return old
+    try:
+        check_file(path, _spelled(meant))
+    except ConfigInvalid as error:
+        raise ChangeInvalid(error.key, error.why) from error
     for way in (_by_adding, _by_editing):
         new = way(old, before, meant, change)
         if new is not None and _means(new, meant):
-            check_file(path, new)
             return new
-    check_file(path, _spelled(meant))  # a fault of the change itself is told as such
     raise ConfigInvalid(path, _BY_HAND)
 
 

@@ -80,7 +80,9 @@ class Throwaway:
             if idle := self._idle():
                 return idle[0]
             self._clock.sleep(_POLL_S)
-        raise TrialFailed(f"it did not open a door{self._words()}")
+        if (ended := self._child.poll()) is not None:
+            raise TrialFailed(f"it ended with {ended} instead of opening a door{self._words()}")
+        raise TrialFailed(f"it opened no door within {_PATIENCE_S:g} s{self._words()}")
 
     def end(self) -> None:
         """The session is gone, and took its row and its socket with it; TrialFailed."""
@@ -125,7 +127,7 @@ class Throwaway:
     def _words(self) -> str:
         with open(f"{self.root}/said", encoding="utf-8", errors="replace") as file:
             lines = [line.strip() for line in file if line.strip()]
-        return f": {lines[-1][:200]}" if lines else f" within {_PATIENCE_S:g} s"
+        return f": {lines[-1][:200]}" if lines else ""
 
 
 def sweep(processes: Processes) -> None:

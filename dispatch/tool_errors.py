@@ -33,6 +33,17 @@ class TargetMissing(ToolError):
         super().__init__(f"there is no target {target!r} in {path}")
 
 
+class ChangeInvalid(ToolError):
+    """What was asked for cannot stand in a configuration; *why* is what would be wrong with it."""
+
+    named = "usage"
+    hint = "the configuration is as it was"
+
+    def __init__(self, key: str | None, why: str):
+        self.key, self.why = key, why
+        super().__init__(f"{key}: {why}" if key else why)
+
+
 class TargetNeeded(ToolError):
     """Other targets use this one as their postbox."""
 

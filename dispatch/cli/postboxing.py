@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 
 from dispatch import configure, postboxes
 from dispatch.birth import claude_of, make_postbox
 from dispatch.cli.answering import head, refuse
-from dispatch.cli.commands import this_house
+from dispatch.cli.commands import Usage, this_house
 from dispatch.cli.speech import complain, speak
 from dispatch.errors import DispatchError
 from dispatch.postboxes import DAY_S, STATION, Postbox, cleanup_days
 from dispatch.render import clean, failure_line, short, table
 from dispatch.tool_errors import PostboxKept, TargetMissing
 from dispatch.verdict import TABLE
+from registry import spelling
 from registry.clock import iso
 from registry.errors import RegistryError, StateUnsafe
 from registry.home import open_state
@@ -36,6 +38,7 @@ _ROTATE = "zdo postbox rotate makes a new one in its place"
 
 def new(target: str | None, name: str, session_id: str | None, *, as_object: bool) -> int:
     """`zdo postbox new`: one for the station, or for *target*, where none exists so far."""
+    _check_name(name)
 
     def ask(house: House) -> tuple[dict[str, Any], list[str]]:
         now = _current(house, target)
@@ -50,6 +53,9 @@ def rotate(
     target: str | None, over: float | None, name: str, session_id: str | None, *, as_object: bool
 ) -> int:
     """`zdo postbox rotate`: a new one in the place of the old, which nobody uses meanwhile."""
+    _check_name(name)
+    if over is not None and not math.isfinite(over):
+        raise Usage("--over takes a finite number of MiB")
 
     def ask(house: House) -> tuple[dict[str, Any], list[str]]:
         open_state(house.places)  # where the leases are
@@ -78,7 +84,8 @@ def remove(postbox: str, session_id: str | None, *, as_object: bool) -> int:
         wanted = parse_uuid(postbox) or postbox
         found = next((each for each in every if each.session_id == wanted), None)
         if found is None:
-            raise PostboxKept(wanted, "is none that zdo knows", "zdo postbox list shows them")
+            why = "is none that zdo knows"
+            raise PostboxKept(repr(wanted), why, "zdo postbox list shows them")
         with contextlib.closing(
             take_lease(house.places.locks, found.session_id, timeout_s=0, clock=house.clock)
         ):
@@ -141,7 +148,9 @@ def _answer(
     except (RegistryError, DispatchError) as error:
         return refuse(command, house, error, as_object=as_object)
     except OSError as error:
-        unsafe = StateUnsafe(str(error.filename), error.strerror or str(error))
+        unsafe = StateUnsafe(
+            str(error.filename or house.places.state), error.strerror or str(error)
+        )
         return refuse(command, house, unsafe, as_object=as_object)
     verdict = TABLE["unhealthy"] if wrong else None
     status = 0 if verdict is None else verdict.exit
@@ -155,6 +164,13 @@ def _answer(
 def _wrong(postbox: Postbox, days: float | None, now: float) -> str | None:
     found = postbox.complaint(days, now)
     return None if found is None else f"{found[0]}: {found[1]}"
+
+
+def _check_name(name: str) -> None:
+    try:
+        spelling.target_id(name)
+    except ValueError as error:
+        raise Usage(f"--name {name!r}: {error}") from error
 
 
 def _current(house: House, target: str | None) -> Postbox | None:

@@ -35,10 +35,13 @@ def selftest(session_id: str | None, *, with_rig: bool, as_object: bool) -> int:
     began = house.clock.monotonic()
     steps: list[Step] = []
 
+    lost: list[int] = []
+
     def told(step: Step) -> None:
         steps.append(step)
         if not as_object:
-            speak([clean(_line(step))])
+            # What cannot be said is said once.
+            lost.append(speak([clean(_line(step))], quietly=any(lost)))
 
     stage, version, missing = _stage(house, with_rig=with_rig)
     is_well = trial(stage, house, told)
@@ -52,8 +55,8 @@ def selftest(session_id: str | None, *, with_rig: bool, as_object: bool) -> int:
     if not as_object:
         what = stage.kind if version is None else f"{stage.kind} {version}"
         lines = [clean(f"selftest: {what} ok in {seconds:.1f} s")] if is_well else []
-        lost = speak(lines, quietly=status != 0)
-        return status or lost
+        lost.append(speak(lines, quietly=any(lost) or status != 0))
+        return status or max(lost)
     whole = head("selftest", house.speaker, {"class": name, "exit": status}) | {
         "stage": stage.kind,
         "version": version,
@@ -62,8 +65,8 @@ def selftest(session_id: str | None, *, with_rig: bool, as_object: bool) -> int:
         "reason": reason,
         "advice": advice,
     }
-    lost = speak([json.dumps(whole)], quietly=status != 0)
-    return status or lost
+    unsaid = speak([json.dumps(whole)], quietly=status != 0)
+    return status or unsaid
 
 
 def _stage(house: House, *, with_rig: bool) -> tuple[Stage, str | None, ClaudeMissing | None]:

@@ -319,6 +319,17 @@ def test_only_a_large_one_is_replaced_if_so_asked(rig):
     assert old != made(rig, "rotate", "--over", "1")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--over", "nan"), ("--over", "-1"), ("--name", ""), ("--name", "-x"), ("--name", "a\nb")],
+)
+def test_odd_words_are_refused(rig, words):
+    """Before anything is made."""
+    complained(rig.zdo("postbox", "rotate", *words), "usage", 64)
+
+    assert [] == rig.runs()
+
+
 def test_there_need_be_no_old_one(rig):
     """A missing one is replaced too."""
     rig.configure(f'[station]\ncarrier_session = ""\n[targets.fable]\nsession = "{T}"\n')

@@ -121,7 +121,12 @@ def test_without_a_claude_the_rig_proves_nothing(rig):
 @pytest.mark.parametrize(
     ("how", "step", "said"),
     [
-        ({"before": "sys.exit('too old')"}, "target", "did not open a door: too old"),
+        (
+            {"before": "sys.exit('x')"},
+            "target",
+            "ended with 1 instead of opening a door: x",
+        ),
+        ({"before": "import time; time.sleep(60)"}, "target", "opened no door within 1.5 s"),
         ({"script": '{"accept": "hold"}'}, "line", "door-held"),
         ({"script": '{"accept": "drop"}'}, "line", "not-surfaced"),
         ({"after": "open(base + '/left', 'w')"}, "end", "left "),
@@ -155,6 +160,15 @@ def test_a_carrier_that_changed_is_noticed(rig, behaviour, step):
 
     complained(said, "unhealthy", 78)
     assert f"{step}: no postbox was made" in said.err
+
+
+def test_what_cannot_be_said_is_a_failure(rig):
+    """A full disk behind stdout: said once, and 74."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        process = rig.start("selftest", "--rig", stdout=full)
+        _, err = process.communicate(timeout=60)
+
+    assert (74, 1) == (process.returncode, err.count("zdo: journal-unwritable"))
 
 
 def test_a_program_that_cannot_be_started_is_said(rig):

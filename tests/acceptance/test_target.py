@@ -81,9 +81,9 @@ def test_as_one_object(rig):
         (("edit", "fable", "--carrier", P, "--no-carrier"), "usage", 64),
         (("edit", "nobody", "--name", "x"), "target-unknown", 67),
         (("remove", "nobody"), "target-unknown", 67),
-        (("add", "a\nb", "--name", "x"), "config-invalid", 78),
-        (("add", "new", "--session", "x"), "config-invalid", 78),
-        (("add", "new", "--name", "x", "--carrier", "new"), "config-invalid", 78),
+        (("add", "a\nb", "--name", "x"), "usage", 64),
+        (("add", "new", "--session", "x"), "usage", 64),
+        (("add", "new", "--name", "x", "--carrier", "new"), "usage", 64),
     ],
 )
 def test_what_cannot_be_is_refused(rig, words, name, status):

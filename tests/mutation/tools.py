@@ -17,8 +17,8 @@ FAULTS = (
     Fault(
         "write-a-configuration-unchecked",
         "dispatch/configure.py",
-        "            check_file(path, new)\n            return new",
-        "            return new",
+        "        check_file(path, _spelled(meant))",
+        "        _spelled(meant)",
         (_CONFIGURE, "-k", "called_is_refused or value_that_is_none"),
     ),
     Fault(

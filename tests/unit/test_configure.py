@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from dispatch import configure
 from dispatch.configure import drop_target, set_postbox, set_target
-from dispatch.tool_errors import TargetMissing, TargetNeeded, TargetTaken
+from dispatch.tool_errors import ChangeInvalid, TargetMissing, TargetNeeded, TargetTaken
 from registry.errors import ConfigInvalid
 from registry.home import find_places
 from registry.targets import load_config
@@ -198,7 +198,7 @@ def test_what_no_target_may_be_called_is_refused(places, name):
     """By the rules of the file itself; it is as it was."""
     write(places, WRITTEN)
 
-    with pytest.raises(ConfigInvalid):
+    with pytest.raises(ChangeInvalid):
         set_target(places, name, ("name", "x"), None, must_exist=False)
 
     assert WRITTEN == text_of(places)
@@ -219,7 +219,7 @@ def test_a_value_that_is_none_is_refused(places, selector, postbox, said):
     """With the sentence that a person would read who had written it."""
     write(places, WRITTEN)
 
-    with pytest.raises(ConfigInvalid, match=said):
+    with pytest.raises(ChangeInvalid, match=said):
         set_target(places, "two", selector, postbox, must_exist=False)
 
     assert WRITTEN == text_of(places)
