@@ -171,6 +171,8 @@ class Follower:
 
     def _judge(self, block: bytes) -> None:
         for line in block.split(b"\n"):
+            if self._is_over():
+                return  # wherever the reading was cut, it ends here
             if not self._may_count(line):
                 continue
             # A power cut leaves a block of NULs; the next row follows it on the same line.

@@ -434,7 +434,7 @@ def test_a_killed_keeper_does_not_free_the_postbox(rig):
 
     assert (76, "none", []) == (said.exit, said.json["proof"], door.calls())
     # Its parent is gone: whoever adopted it may not have reaped it yet.
-    assert Processes().start_token(carrier) is None
+    wait_for(lambda: Processes().start_token(carrier) is None, "the carrier's end")
     assert not lease_is_held(rig)
 
 

@@ -21,7 +21,7 @@ FAULTS = (
     Fault(
         "miss-no-registry",
         "dispatch/look_around.py",
-        '        return ill(f"there is no folder {folder}")',
+        '        return ill(f"there is no folder {folder}", fix)',
         '        return unknown(f"there is no folder {folder}")',
         (_A_HEALTH, "-k", "taken_away"),
     ),

@@ -203,8 +203,8 @@ FAULTS = (
     Fault(
         "hook-fails-open",
         "carrier/argv.py",
-        ' || exit 2"',
-        '"',
+        '{_quoted(code)} || exit 2"',
+        '{_quoted(code)}"',
         ("tests/unit/test_argv.py",),
     ),
     Fault(

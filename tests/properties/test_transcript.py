@@ -4,7 +4,7 @@ import json
 import os
 import tempfile
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from carrier.transcript import ENQUEUED, NONE, SURFACED, Follower, judge_row
@@ -160,14 +160,21 @@ def row_for(step: tuple[str, str]) -> bytes:
     return json.dumps(row | {"sessionId": T}).encode() + b"\n"
 
 
+ALL = [("surface", each) for each in LINES]
+
+
 @settings(max_examples=500, deadline=None)
 @given(st.lists(steps, max_size=20), cuts)
+@example([*ALL, ("turn", ""), ALL[0]], [])
+@example([*ALL, ("turn", ""), ALL[0]], [1, 1, 557, 700])
 def test_many_lines_are_as_far_as_their_own_rows_say(
     taken: list[tuple[str, str]], pieces: list[int]
 ) -> None:
     """A plain model of it: each row raises one line at most, and a turn counts behind the last."""
     states, turn = dict.fromkeys(LINES, NONE), False
     for kind, whom in taken:
+        if turn and set(states.values()) == {SURFACED}:
+            break  # there is nothing more to learn
         waiting = [i for i, text in LINES.items() if text == whom and states[i] == NONE]
         if kind == "surface" and whom in states:
             states[whom], turn = SURFACED, False

@@ -94,7 +94,7 @@ def run_hook(postbox: str) -> str:
         (os.POSIX_SPAWN_DUP2, take, 0),
         (os.POSIX_SPAWN_DUP2, said, 1),
         # The real one sets close-on-exec everywhere: its hook does not hold the lease.
-        *((os.POSIX_SPAWN_CLOSE, fd) for fd in range(3, 64) if is_open(fd)),
+        *((os.POSIX_SPAWN_CLOSE, fd) for fd in map(int, os.listdir("/dev/fd")) if is_ours(fd)),
     ]
     command = os.environ["ZDO_CARRIER_WRAPPER"]
     argv = ["sh", "-c", command]
@@ -113,13 +113,13 @@ def run_hook(postbox: str) -> str:
     return "blocked" if b'"block"' in heard else "not blocked"
 
 
-def is_open(fd: int) -> bool:
-    """Whether *fd* is an open descriptor."""
+def is_ours(fd: int) -> bool:
+    """Whether *fd* is open, and not a standard one; the listing's own is closed by now."""
     try:
         fcntl.fcntl(fd, fcntl.F_GETFD)
     except OSError:
         return False
-    return True
+    return fd > 2
 
 
 if __name__ == "__main__":
