@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,16 @@ BYPASS = ("--permission-mode", "bypassPermissions")
 DOWN = "\x1b[B"  # from the preselected no to the yes
 # The owner's patience with a dialog, which is 300 s when nothing says otherwise.
 IMPATIENT = {"CLAUDE_CODE_USER_DIALOG_TIMEOUT_MS": "4000"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(scene: Scene) -> None:
+    """What other tests left is over: a pass says the worst of all that it finds."""
+    scene.zdo.run("verify", "--open")
+    for line in json.loads(scene.zdo.run("spool", "list", "--json")[1])["lines"]:
+        scene.zdo.run("spool", "drop", line["delivery_id"])
+    # One finds out what became of targets that have ended, the next has nothing to say.
+    eventually("a pass that finds nothing", lambda: scene.zdo.relay()["exit"] == 0)
 
 
 def queued(scene: Scene, address: str, count: int) -> list[str]:
