@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DAY_S: Final = 86_400.0
 # Days of one bar: of a longer time, weeks and then months are drawn.
-_WIDTHS: Final = (1, 7, 30, 365)
+_WIDTHS: Final = (1, 7, 30)
 _MOST_BARS: Final = 62
 _LEAST_BARS: Final = 8
 _HEIGHT: Final = 100.0
@@ -49,11 +49,14 @@ def escaped(text: object) -> str:
 
 
 def bars_of(days: Sequence[Day], since: float | None, until: float) -> tuple[Bar, ...]:
-    """*days* as bars of equal width without gaps, from *since* or the first of them to *until*."""
+    """*days*, of which there is one, as bars of equal width without gaps, up to *until*."""
     by_number = {_number(each.day): each for each in days}
     last = max([int(until // DAY_S), *by_number])
     first = min([last if since is None else int(since // DAY_S), *by_number])
-    width = next((w for w in _WIDTHS if (last - first) // w < _MOST_BARS), _WIDTHS[-1])
+    if last - first >= _MOST_BARS:
+        first = min(by_number)  # years of nothing in front would press the rest together
+    width = next((w for w in _WIDTHS if (last - first) // w < _MOST_BARS), None)
+    width = width or -(-(last - first + 1) // _MOST_BARS)
     count = max((last - first) // width + 1, _LEAST_BARS)
     start = last - count * width + 1
     sums = [dict.fromkeys(FATES, 0) for _ in range(count)]
@@ -115,7 +118,8 @@ def share_bar(fates: Sums, name: str = "") -> str:
 
 def length_bar(part: float, whole: float, kind: str = "plain") -> str:
     """A bar of *part* in the room for *whole*; the figure stands beside it."""
-    width = 100 * part / whole if whole else 0.0
+    # What is there is seen.
+    width = max(100 * part / whole, 0.8) if part else 0.0
     return (
         '<svg class="length" aria-hidden="true" viewBox="0 0 100 1" preserveAspectRatio="none">'
         f'<rect class="f-{kind}" width="{width:.3f}" height="1"/></svg>'
@@ -131,10 +135,10 @@ def step_rows(figures: Figures) -> Iterable[tuple[str, int]]:
 
 
 def nice_top(most: int) -> int:
-    """The end of a scale for values up to *most*: 1, 2 or 5 with zeros, at least 2."""
+    """The end of a scale for values up to *most*: even, and one digit with zeros; at least 2."""
     size = 1
     while True:
-        for step in (1, 2, 5):
+        for step in (1, 2, 3, 4, 6, 8):
             if size * step >= max(most, 2):
                 return size * step
         size *= 10

@@ -31,6 +31,11 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def deliveries(number: int) -> str:
+    """So many of them: 1 delivery, 12,345 deliveries."""
+    return f"{count(number)} {'delivery' if number == 1 else 'deliveries'}"
+
+
 def share(part: int, whole: int) -> str:
     """*part* of *whole* in percent; what is there never looks like nothing, nor like all."""
     if whole == 0 or part in (0, whole):
@@ -64,7 +69,7 @@ def moment(at: float) -> str:
 
 def period(since: float | None, until: float) -> str:
     """From when to when a report looks."""
-    return f"{'the beginning' if since is None else moment(since)} to {moment(until)} UTC"
+    return f"{'from the beginning' if since is None else moment(since)} to {moment(until)} UTC"
 
 
 def shortened(name: str | None, most: int = LONGEST) -> str:

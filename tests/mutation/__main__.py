@@ -62,7 +62,11 @@ def noticed(fault: Fault) -> bool:
 
 def main() -> int:
     """Run every fault, or those whose names are given; 0 when each was noticed."""
-    chosen = [fault for fault in FAULTS if not sys.argv[1:] or fault.name in sys.argv[1:]]
+    asked = [fault for fault in FAULTS if not sys.argv[1:] or fault.name in sys.argv[1:]]
+    chosen = [fault for fault in asked if not fault.needs or shutil.which(fault.needs)]
+    for fault in asked:
+        if fault not in chosen:
+            print(f"{fault.name:34} not tried: there is no {fault.needs} here")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(noticed, chosen))
     # A machine that is starved for a moment may turn a race round (docs/decisions/0012).

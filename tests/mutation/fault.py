@@ -13,3 +13,4 @@ class Fault(Record):
     right: str
     wrong: str
     tests: tuple[str, ...]
+    needs: str = ""  # the program without which its tests are skipped

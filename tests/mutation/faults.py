@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from tests.mutation import care, lines, readers, tickets, tools
+from tests.mutation import care, lines, readers, tickets, tools, views
 from tests.mutation.fault import Fault
 
 __all__ = ["FAULTS", "Fault"]
 
-FAULTS = (*lines.FAULTS, *tickets.FAULTS, *readers.FAULTS, *care.FAULTS, *tools.FAULTS)
+FAULTS = (
+    *lines.FAULTS,
+    *tickets.FAULTS,
+    *readers.FAULTS,
+    *care.FAULTS,
+    *tools.FAULTS,
+    *views.FAULTS,
+)
