@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 8  # of each kind; the rest is counted
 HELD, DOUBT, DEAD = "held", "doubt", "dead"
+_RECENT: Final = 10_000  # the newest lines, among which dead letters are looked for
 _PATIENCE_S: Final = 0.5
 # Cron's finest habit is a minute, and a pass may take one.
 _LATE_S: Final = 180.0
@@ -35,11 +36,13 @@ _CLASS: Final = (
 )
 _NEEDING: Final = (
     f"SELECT key, target, state, created_at, {_CLASS} FROM line"  # noqa: S608 - ours
-    " WHERE state < 20 AND state = ? ORDER BY id LIMIT ?"
+    # Of a plain id SQLite would read the whole table, to spare itself the sorting.
+    " WHERE state < 20 AND state = ? ORDER BY +id LIMIT ?"
 )
 _GIVEN_UP: Final = (
     f"SELECT key, target, state, created_at, {_CLASS} FROM line"  # noqa: S608 - ours
-    " WHERE kept = 1 AND state = ? ORDER BY id DESC LIMIT ?"
+    " WHERE kept = 1 AND state = ? AND id > (SELECT max(id) FROM line) - ?"
+    " ORDER BY id DESC LIMIT ?"
 )
 _WAITING: Final = (
     "SELECT target, count(*), min(created_at) FROM line WHERE state < 20 AND state = ?"
@@ -140,7 +143,7 @@ def _spool(path: str, now: float) -> _Spool:
         return _Spool((), (), (), None)  # nothing was ever kept
     with told(path), contextlib.closing(_connected(path)) as link:
         needing = link.execute(_NEEDING, (kept.UNCERTAIN, MOST + 1)).fetchall()
-        needing += link.execute(_GIVEN_UP, (kept.DEAD, MOST + 1)).fetchall()
+        needing += link.execute(_GIVEN_UP, (kept.DEAD, _RECENT, MOST + 1)).fetchall()
         waiting = link.execute(_WAITING, (kept.QUEUED,)).fetchall()
         latest = link.execute(_LATEST, (MOST,)).fetchall()
         at = pulse.last_step(link)

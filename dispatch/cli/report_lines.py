@@ -48,11 +48,11 @@ def lines(figures: Figures, period: Period, paper: Paper) -> list[str]:
         return [*shown, "", "look further back: zdo report --since all"]
     whole = figures.deliveries
     fates = [(f, n, wording.share(n, whole)) for f, n in figures.fates.items() if n]
-    shown += ["", *_bars("", fates, paper)]
+    shown += ["", *_bars(fates, paper)]
     shown += [
         "",
         "VERDICT",
-        *_bars("", [(c or "under way", n, "") for c, n in figures.classes], paper),
+        *_bars([(c or "under way", n, "") for c, n in figures.classes], paper),
     ]
     shown += _times(figures, paper) + _days(figures, paper)
     shown += _doubts(figures) + _holds(figures) + _dead(figures, paper)
@@ -62,17 +62,17 @@ def lines(figures: Figures, period: Period, paper: Paper) -> list[str]:
     return shown + _targets(figures, paper)
 
 
-def _bars(indent: str, rows: Sequence[tuple[str, int, str]], paper: Paper) -> list[str]:
+def _bars(rows: Sequence[tuple[str, int, str]], paper: Paper) -> list[str]:
     """A line for each of *rows*: a name, a count, a bar, a word behind it."""
     names = [wording.shortened(name, 24) for name, _, _ in rows]
     counts = [wording.count(count) for _, count, _ in rows]
     left, middle = max(map(len, names), default=0), max(map(len, counts), default=0)
     behind = max((len(word) for _, _, word in rows), default=0)
-    room = min(paper.width - len(indent) - left - middle - behind - 6, 50) if paper.bars else 0
+    room = min(paper.width - left - middle - behind - 6, 50) if paper.bars else 0
     most = max((count for _, count, _ in rows), default=1)
     return [
         (
-            f"{indent}{name:{left}}  {number:>{middle}}"
+            f"{name:{left}}  {number:>{middle}}"
             + (f"  {bar(count / most, room, paper.bars):{room}}" if room > 0 else "")
             + (f"  {word:>{behind}}" if word else "")
         ).rstrip()
@@ -98,14 +98,14 @@ def _times(figures: Figures, paper: Paper) -> list[str]:
     )
     rows = [(name, count, "") for name, count in step_rows(figures)]
     late = [f"only a later look found {wording.count(figures.late)}"] if figures.late else []
-    return ["", said, *_bars("", rows, paper), *late]
+    return ["", said, *_bars(rows, paper), *late]
 
 
 def _days(figures: Figures, paper: Paper) -> list[str]:
     days = figures.days[-14:]
     cut = "" if len(days) == len(figures.days) else f", the last {len(days)} of {len(figures.days)}"
     rows = [(day.day, sum(day.fates.values()), "") for day in days]
-    return ["", f"DAY (UTC{cut})", *_bars("", rows, paper)]
+    return ["", f"DAY (UTC{cut})", *_bars(rows, paper)]
 
 
 def _doubts(figures: Figures) -> list[str]:
