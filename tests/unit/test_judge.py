@@ -15,6 +15,7 @@ from carrier.report import Unreadable
 from carrier.transcript import ENQUEUED, NONE, SURFACED
 from dispatch.errors import DispatchError
 from dispatch.judge import PROOFS, class_of_error, judge, weigh_notices
+from dispatch.tool_errors import ToolError
 from dispatch.verdict import OPEN, QUEUE, TABLE
 from registry.errors import RegistryError
 from tests.fakes.envelopes import P, T, a_receipt
@@ -258,7 +259,10 @@ def test_the_gravest_notice_decides():
 
 
 # Never seen by a command: the wrapper and the keeper meet it and leave evidence instead.
-INTERNAL = {EnvelopeTorn: "the dispatcher only writes envelopes; the wrapper that reads one blocks"}
+INTERNAL = {
+    EnvelopeTorn: "the dispatcher only writes envelopes; the wrapper that reads one blocks",
+    ToolError: "the root alone; each leaf names its class",
+}
 
 
 def leaves(root):
