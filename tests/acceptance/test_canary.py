@@ -28,9 +28,13 @@ HERE = ("zdo.db", "zdo.db-journal")
 
 
 class Watch:
-    """Looks at argv and environment of every process, again and again, until it is closed."""
+    """Looks at argv and environment of every process, again and again, until it is closed.
 
-    def __init__(self) -> None:
+    Only those that know of *rig* count: another test may look for its canary meanwhile.
+    """
+
+    def __init__(self, rig: Rig) -> None:
+        self._root = rig.root.encode()
         self.seen: dict[int, str] = {}
         self.found: set[int] = set()
         self._stop = threading.Event()
@@ -50,15 +54,17 @@ class Watch:
                 self._look_at(pid)
 
     def _look_at(self, pid: int) -> None:
+        content = b""
         for name in ("cmdline", "environ"):
             try:
-                content = Path(f"/proc/{pid}/{name}").read_bytes()
+                part = Path(f"/proc/{pid}/{name}").read_bytes()
             except OSError:
                 continue
             if name == "cmdline":
-                self.seen[pid] = self.seen.get(pid, "") + content.decode(errors="replace")
-            if CANARY.encode() in content:
-                self.found.add(pid)
+                self.seen[pid] = self.seen.get(pid, "") + part.decode(errors="replace")
+            content += part
+        if CANARY.encode() in content and self._root in content:
+            self.found.add(pid)
 
     def saw(self, words: str) -> bool:
         """Whether a process was seen with *words* in its argv."""
@@ -78,7 +84,7 @@ def test_the_line_is_in_no_argv_and_no_environment(rig):
     """K13: neither carrier, wrapper, keeper nor dispatcher shows it while they run."""
     door = rig.door(eof_after=0.2)
     shell_claude(rig, GATED)
-    with Watch() as watch:
+    with Watch(rig) as watch:
         kiss = rig.start("kiss", "--json", "fable", "-", stdin=subprocess.PIPE)
         kiss.stdin.write(CANARY)
         kiss.stdin.close()

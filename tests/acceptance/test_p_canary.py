@@ -72,7 +72,7 @@ def watched_round(rig: Rig) -> tuple[Watch, str, set[str], set[str]]:
     rig.door(eof_after=0.1)
     rig.door(session_id=U, name="other", eof_after=0.1)
     shell_claude(rig, GATED)
-    with Watch() as watch:
+    with Watch(rig) as watch:
         said = texts(queue(rig))
         relay = rig.start("relay", "--json")
         at_gate(rig, "before")
@@ -198,13 +198,12 @@ def test_p14_a_queue_that_refuses_a_line_keeps_it_nowhere(rig):
     assert set() == where(rig)
 
 
-def test_p14_the_watch_sees_what_is_there(tmp_path):
+def test_p14_the_watch_sees_what_is_there(rig):
     """P14, control: a process with the line in its argv, and one with it in its environment."""
     for words, env in (([CANARY], {}), ([], {"X": CANARY})):
         argv = ["/bin/sh", "-c", "read never", *words]
-        with Watch() as watch:
-            whole = {"PATH": "/usr/bin:/bin"} | env
+        with Watch(rig) as watch:
             pipe = subprocess.PIPE
-            with subprocess.Popen(argv, cwd=tmp_path, stdin=pipe, env=whole) as seen:
+            with subprocess.Popen(argv, cwd=rig.root, stdin=pipe, env=rig.env | env) as seen:
                 wait_for(lambda w=watch, s=seen: s.pid in w.found, "the sight of it")
                 seen.kill()
