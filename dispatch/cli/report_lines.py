@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dispatch import wording
 from dispatch.render import clean, table
-from dispatch.report_charts import step_rows
-from dispatch.report_json import advice_of
+from dispatch.report import wording
+from dispatch.report.as_object import advice_of
+from dispatch.report.charts import step_rows
 from registry.record import Record
 
 TYPE_CHECKING = False
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Final
 
-    from dispatch.figures import Figures
-    from dispatch.report_page import Period
+    from dispatch.report.figures import Figures
+    from dispatch.report.page import Period
 
 MOST: Final = 8  # of each list; the rest is counted
 _NARROWEST: Final = 40

@@ -11,7 +11,7 @@ from dispatch.cli.answering import head, with_database
 from dispatch.cli.commands import Usage, this_house
 from dispatch.cli.speech import complain, speak
 from dispatch.render import clean, failure_line
-from dispatch.since import since_of
+from dispatch.report.since import since_of
 from dispatch.verdict import TABLE
 from registry.clock import iso
 from registry.ids import parse_uuid
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from dispatch.database import Database
-    from dispatch.figures import Figures
     from dispatch.house import House
-    from dispatch.report_page import Period
+    from dispatch.report.figures import Figures
+    from dispatch.report.page import Period
 
 SINCE: Final = "7d"
 STDOUT: Final = "-"
@@ -53,7 +53,7 @@ def report(asked: Asked) -> int:
         return _say(asked, house, period, _nothing())
 
     def ask(database: Database, house: House) -> int:
-        from dispatch.gather import gather
+        from dispatch.report.gather import gather
 
         return _say(asked, house, period, gather(database, period.since, period.target))
 
@@ -61,7 +61,7 @@ def report(asked: Asked) -> int:
 
 
 def _period(asked: Asked, house: House) -> Period:
-    from dispatch.report_page import Period
+    from dispatch.report.page import Period
 
     now = house.clock.now()
     try:
@@ -74,7 +74,7 @@ def _period(asked: Asked, house: House) -> Period:
 
 def _nothing() -> Figures:
     """The figures of a house that never kept a line; looking makes no database."""
-    from dispatch.figures import figures
+    from dispatch.report.figures import figures
 
     return figures(0, (), ())
 
@@ -82,7 +82,7 @@ def _nothing() -> Figures:
 def _say(asked: Asked, house: House, period: Period, found: Figures) -> int:
     path = None
     if asked.html is not None:
-        from dispatch.report_page import page
+        from dispatch.report.page import page
 
         text = page(found, period)
         if asked.html == STDOUT:
@@ -93,7 +93,7 @@ def _say(asked: Asked, house: House, period: Period, found: Figures) -> int:
     if asked.as_object:
         return speak([json.dumps(_told(house, period, found, path))])
     if path is not None:
-        from dispatch.wording import deliveries
+        from dispatch.report.wording import deliveries
 
         return speak([clean(f"written: {path} ({deliveries(found.deliveries)})")])
     from dispatch.cli.report_lines import lines, paper_of
@@ -102,7 +102,7 @@ def _say(asked: Asked, house: House, period: Period, found: Figures) -> int:
 
 
 def _told(house: House, period: Period, found: Figures, path: str | None) -> dict[str, Any]:
-    from dispatch.report_json import as_json
+    from dispatch.report.as_object import as_json
 
     told = {
         "since": None if period.since is None else iso(period.since),

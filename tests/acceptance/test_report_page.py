@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dispatch import report_page
-from dispatch.report import FATES
+from dispatch.report import page as pages
+from dispatch.report.courses import FATES
 from dispatch.rig.rig import Rig
 from tests.fakes.courses import counted
 from tests.unit.test_report_page import HOSTILE, WEEK, everything
@@ -69,7 +69,7 @@ def measured(page, folder, *flags):
 
 def test_nothing_from_outside_acts(tmp_path):
     """A name that is a script is text; the browser has nothing to complain of."""
-    page = report_page.page(counted(*everything(HOSTILE)), WEEK)
+    page = pages.page(counted(*everything(HOSTILE)), WEEK)
 
     shown, complaints = browsed(page, tmp_path)
 
@@ -81,7 +81,7 @@ def test_nothing_from_outside_acts(tmp_path):
 
 def test_its_policy_would_stop_a_script(tmp_path):
     """Should one ever get in, it does not run, and the browser says so."""
-    page = report_page.page(counted(*everything()), WEEK)
+    page = pages.page(counted(*everything()), WEEK)
     evil = page.replace("</main>", "<script>document.body.id = 'evil'</script></main>")
 
     shown, complaints = browsed(evil, tmp_path)
@@ -95,7 +95,7 @@ def test_its_policy_would_stop_a_script(tmp_path):
 )
 def test_it_fits_and_follows_the_scheme(tmp_path, flags, ground):
     """No wider than a telephone, nor than a wide screen, with the longest names; light and dark."""
-    page = report_page.page(counted(*everything("x" * 300)), WEEK)
+    page = pages.page(counted(*everything("x" * 300)), WEEK)
 
     found = measured(page, tmp_path, *flags)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from dispatch.figures import figures
-from dispatch.report import Courses, Entry
+from dispatch.report.courses import Courses, Entry
+from dispatch.report.figures import figures
 from tests.fakes.household import BEGAN, key_of
 
 if TYPE_CHECKING:
-    from dispatch.figures import Figures
+    from dispatch.report.figures import Figures
 
 
 def an_entry(kind: str, name: str | None = None, at: float = 0.0, **facts: Any) -> Entry:

@@ -8,8 +8,8 @@ import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dispatch.report import FATES
-from dispatch.spread import STEPS, quantile, spread
+from dispatch.report.courses import FATES
+from dispatch.report.spread import STEPS, quantile, spread
 from dispatch.verdict import TABLE
 from tests.fakes.courses import an_entry, counted
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.report import FATES, Entry
+from dispatch.report.courses import FATES, Entry
 from tests.fakes.courses import an_entry, counted, delivered, held
 from tests.fakes.household import BEGAN, key_of
 

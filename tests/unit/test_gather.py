@@ -10,7 +10,7 @@ import sqlite3
 import pytest
 
 from dispatch.database import Database
-from dispatch.gather import CHUNK, DOUBTED, gather
+from dispatch.report.gather import CHUNK, DOUBTED, gather
 from tests.fakes.envelopes import T
 from tests.fakes.household import BEGAN, Household, key_of
 

@@ -11,7 +11,7 @@ import pytest
 
 from dispatch.cli.report_lines import MOST, Paper, bar, lines, paper_of
 from dispatch.cli.reporting import width_of_stdout
-from dispatch.report_page import Period
+from dispatch.report.page import Period
 from tests.fakes.courses import an_entry, counted, delivered, held
 from tests.fakes.household import BEGAN, key_of
 from tests.unit.test_report_page import HOSTILE, everything

@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from dispatch.report import FATES
-from dispatch.report_charts import bars_of, length_bar, nice_top, share_bar, step_rows
-from dispatch.report_json import advice_of, as_json
-from dispatch.report_page import Period, page
-from dispatch.report_style import STYLE
-from dispatch.report_tables import MOST
+from dispatch.report.as_object import advice_of, as_json
+from dispatch.report.charts import bars_of, length_bar, nice_top, share_bar, step_rows
+from dispatch.report.courses import FATES
+from dispatch.report.page import Period, page
+from dispatch.report.rows import MOST
+from dispatch.report.style import STYLE
 from tests.fakes.courses import an_entry, counted, delivered, held
 from tests.fakes.household import BEGAN, key_of
 

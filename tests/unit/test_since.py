@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.since import since_of
+from dispatch.report.since import since_of
 
 NOW = 1_796_048_000.0  # 2026-11-30T14:13:20Z
 

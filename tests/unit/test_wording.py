@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dispatch.report import FATES
-from dispatch.spread import STEPS
-from dispatch.wording import LONGEST, MEANING, period, seconds, share, shortened, step
+from dispatch.report.courses import FATES
+from dispatch.report.spread import STEPS
+from dispatch.report.wording import LONGEST, MEANING, period, seconds, share, shortened, step
 
 
 @pytest.mark.parametrize(

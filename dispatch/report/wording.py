@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dispatch import report
 from dispatch.render import clean
-from dispatch.spread import STEPS
+from dispatch.report import courses
+from dispatch.report.spread import STEPS
 from registry.clock import iso
 
 TYPE_CHECKING = False
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from typing import Final
 
 MEANING: Final = {
-    report.SURFACED: "the model's input holds it",
-    report.STARTED: "delivered at its start; the model has not been seen to have it",
-    report.WAITING: "queued, or under way",
-    report.HELD: "the target waits for its owner's yes",
-    report.DOUBT: "may be in; never repeated by itself",
-    report.DEAD: "not delivered, and nobody tries it by itself",
-    report.REFUSED: "nothing was started, nothing was kept",
+    courses.SURFACED: "the model's input holds it",
+    courses.STARTED: "delivered at its start; the model has not been seen to have it",
+    courses.WAITING: "queued, or under way",
+    courses.HELD: "the target waits for its owner's yes",
+    courses.DOUBT: "may be in; never repeated by itself",
+    courses.DEAD: "not delivered, and nobody tries it by itself",
+    courses.REFUSED: "nothing was started, nothing was kept",
 }
 # So long is a name that is shown whole, in characters.
 LONGEST: Final = 28

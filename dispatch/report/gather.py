@@ -9,9 +9,9 @@ import contextlib
 import gc
 
 from dispatch import kept
-from dispatch.figures import figures
 from dispatch.reader import tip
-from dispatch.report import FACTS, Courses, Entry
+from dispatch.report.courses import FACTS, Courses, Entry
+from dispatch.report.figures import figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from dispatch.database import Database
-    from dispatch.figures import Figures
+    from dispatch.report.figures import Figures
 
 CHUNK: Final = 1_000  # entries that one look reads: 10 ms
 # Ids grow with time but where a clock was set back; so many older entries in a row end the search.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import html
 
-from dispatch import wording
 from dispatch.render import clean
-from dispatch.report import FATES
-from dispatch.spread import STEPS
+from dispatch.report import wording
+from dispatch.report.courses import FATES
+from dispatch.report.spread import STEPS
 from registry.clock import iso
 from registry.record import Record
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Final
 
-    from dispatch.figures import Day, Figures, Sums
+    from dispatch.report.figures import Day, Figures, Sums
 
 DAY_S: Final = 86_400.0
 # Days of one bar: of a longer time, weeks and then months are drawn.

@@ -5,9 +5,9 @@ Whatever comes from outside is escaped here.
 
 from __future__ import annotations
 
-from dispatch import wording
-from dispatch.report_charts import escaped, share_bar
-from dispatch.report_json import advice_of
+from dispatch.report import wording
+from dispatch.report.as_object import advice_of
+from dispatch.report.charts import escaped, share_bar
 from registry.record import Record
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Final
 
-    from dispatch.figures import Dead, Doubt, Hold, Recipient
+    from dispatch.report.figures import Dead, Doubt, Hold, Recipient
 
 # So many rows are on the page, the newest or the greatest; the rest is counted.
 MOST: Final = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dispatch.spread import STEPS
+from dispatch.report.spread import STEPS
 from dispatch.verdict import TABLE
 from registry.clock import iso
 from registry.record import fields
@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from dispatch.figures import Figures, Hold, Recipient
-    from dispatch.spread import Spread
+    from dispatch.report.figures import Figures, Hold, Recipient
+    from dispatch.report.spread import Spread
 
 
 def as_json(figures: Figures) -> dict[str, Any]:

@@ -5,9 +5,10 @@ Whatever comes from outside stands in it as text.
 
 from __future__ import annotations
 
-from dispatch import __version__, report_tables, wording
-from dispatch.report import DOUBT, FATES, HELD, SURFACED
-from dispatch.report_charts import (
+from dispatch import __version__
+from dispatch.report import rows as tables
+from dispatch.report import wording
+from dispatch.report.charts import (
     bars_of,
     day_chart,
     escaped,
@@ -15,8 +16,9 @@ from dispatch.report_charts import (
     share_bar,
     step_rows,
 )
-from dispatch.report_style import STYLE
-from dispatch.report_tables import section
+from dispatch.report.courses import DOUBT, FATES, HELD, SURFACED
+from dispatch.report.rows import section
+from dispatch.report.style import STYLE
 from registry.record import Record
 
 TYPE_CHECKING = False
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Final
 
-    from dispatch.figures import Figures
+    from dispatch.report.figures import Figures
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _MEASURED: Final = (
@@ -75,10 +77,10 @@ def _main(figures: Figures, period: Period) -> str:
         _tiles(figures),
         _over_time(figures, period),
         f'<div class="two">{_times(figures)}{_classes(figures)}</div>',
-        report_tables.targets(figures.targets),
-        report_tables.doubts(figures.doubt),
-        report_tables.holds(figures.held),
-        report_tables.dead_letters(figures.dead),
+        tables.targets(figures.targets),
+        tables.doubts(figures.doubt),
+        tables.holds(figures.held),
+        tables.dead_letters(figures.dead),
     )
     return "\n".join(filter(None, parts))
 
@@ -113,7 +115,7 @@ def _over_time(figures: Figures, period: Period) -> str:
     rows = [[day.day, *(wording.count(day.fates[fate]) for fate in FATES)] for day in figures.days]
     same = _plain_table(["Day", *FATES], rows)
     keys = "".join(
-        f"<li>{report_tables.dot(fate)}<div><b>{fate}</b><small>{wording.MEANING[fate]}</small></div>"
+        f"<li>{tables.dot(fate)}<div><b>{fate}</b><small>{wording.MEANING[fate]}</small></div>"
         f'<span class="n">{wording.count(count)}<small>'
         f"{wording.share(count, figures.deliveries)}</small></span></li>"
         for fate, count in figures.fates.items()

@@ -9,8 +9,8 @@ import datetime as dt
 import math
 
 from dispatch import journal
-from dispatch.report import DEAD, DOUBT, FATES, WAITING
-from dispatch.spread import spread
+from dispatch.report.courses import DEAD, DOUBT, FATES, WAITING
+from dispatch.report.spread import spread
 from registry.clock import iso
 from registry.record import Record
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from typing import Final
 
-    from dispatch.report import Course
-    from dispatch.spread import Spread
+    from dispatch.report.courses import Course
+    from dispatch.report.spread import Spread
 
     Sums = dict[str, int]  # by fate, every one of FATES in it
 
