@@ -63,14 +63,14 @@ FAULTS = (
     Fault(
         "keep-lines-on-a-network",
         "dispatch/look_inside.py",
-        "    refuse_network(state, mountinfo)\n",
+        "        refuse_network(state, mountinfo)\n",
         "",
         (_HEALTH, "-k", "network"),
     ),
     Fault(
         "assume-that-locks-hold",
         "dispatch/look_inside.py",
-        "    refuse_without_locks(state)\n",
+        "        refuse_without_locks(state)\n",
         "",
         (_HEALTH, "-k", "without_locks"),
     ),

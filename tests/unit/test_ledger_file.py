@@ -169,9 +169,9 @@ def test_a_truncated_file_is_read_afresh(place: Place) -> None:
 
 
 def test_a_rotated_file_is_read_afresh(place: Place, tmp_path: Path) -> None:
-    """Another file under the name, even if its edges are the same."""
+    """Another file under the name, even if its edges are the same and it has grown."""
     other = tmp_path / "other"
-    other.write_bytes(BULK.replace(MIDDLE, b'"TK-XYZ"'))
+    other.write_bytes(BULK.replace(MIDDLE, b'"TK-XYZ"') + a_line("TK-9") + b"\n")
     other.replace(place.path)
 
     assert "TK-250" not in place.read()["known"]
