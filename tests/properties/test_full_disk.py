@@ -91,9 +91,16 @@ def test_on_a_full_disk_all_that_is_claimed_is_settled_and_nothing_new_is_taken(
 def fill_once_more(database):
     """What room the ballast left is used up by new lines, too; then they are refused again."""
     acked = fill(database)
-    with pytest.raises(DatabaseFull), database.writing() as link:
-        faulty_spool.enqueue(link, new_uuid())
-    return acked
+    # A tmpfs counts its room by processor: once full, it may take a little more from another.
+    for _ in range(ROUND):
+        key = new_uuid()
+        try:
+            with database.writing() as link:
+                faulty_spool.enqueue(link, key)
+        except DatabaseFull:
+            return acked
+        acked.append(key)
+    raise AssertionError("a full disk goes on taking lines")
 
 
 def change_all(database, keys):
